@@ -1,0 +1,51 @@
+# Every target does all the set-up it needs on a machine with only Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help env test test-quick demo bench lint mutants lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
+
+env: $(READY)  ## the environment, in .venv
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "mercast needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "Python's venv module is missing; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "setting up $(VENV) (once; a minute or two)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+test: $(READY) lint  ## everything: lint, types, import contract, all tests
+	$(BIN)/pytest -n auto
+
+test-quick: $(READY)  ## the tests without the slow ones (under two minutes)
+	$(BIN)/pytest -n auto -m "not slow"
+
+lint: $(READY)  ## ruff, mypy, import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+demo: $(READY)  ## 10,000 filters against a stream of stock quotes, for ten seconds
+	$(BIN)/mercast demo
+
+bench: $(READY)  ## speed of matching, beside its yardstick
+	$(BIN)/mercast bench all
+
+mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants
+	$(BIN)/python tests/mutants.py
+
+lock: $(READY)  ## make the lock file anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	  --extra broker --group dev --output-file requirements.lock pyproject.toml
+
+clean:  ## remove the environment and all that was made
+	rm -rf $(VENV) mutants dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,60 @@
+"""Files of type declarations.
+
+types:
+  quote:
+    attributes: {symbol: string, price: float}
+  stock-quote:
+    parent: quote
+    open: true
+    attributes: {volume: int}
+"""
+
+from typing import Any
+
+from mercast.content.errors import ContentError
+from mercast.content.types import AttributeType, Declaration, check_declaration
+from mercast.limits import DEFAULTS, Limits
+
+
+def read_declarations(text: str, limits: Limits = DEFAULTS) -> list[Declaration]:
+    """The declarations of a YAML text, in the order written; ContentError names what is wrong."""
+    import yaml  # only brokers read files; the client does without
+
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ContentError(f"the file of types is not YAML: {error}") from None
+    types = _mapping(document, "the file", {"types"}).get("types")
+    declarations = [_declaration(name, body) for name, body in _mapping(types, "types").items()]
+    for declaration in declarations:
+        check_declaration(declaration, limits)
+    return declarations
+
+
+def _declaration(name: Any, body: Any) -> Declaration:
+    where = f"type {name!r}"
+    fields = _mapping(body if body is not None else {}, where, {"parent", "open", "attributes"})
+    is_open = fields.get("open", False)
+    if not isinstance(is_open, bool):
+        raise ContentError(f"{where}: open is {is_open!r}, expected true or false")
+    attributes = _mapping(fields.get("attributes") or {}, f"{where}: attributes")
+    return Declaration(
+        name, fields.get("parent"), {a: _attribute_type(where, a, kind) for a, kind in attributes.items()}, is_open
+    )
+
+
+def _attribute_type(where: str, attribute: Any, kind: Any) -> AttributeType:
+    try:
+        return AttributeType(kind)
+    except ValueError:
+        choices = ", ".join(AttributeType)
+        raise ContentError(f"{where}: attribute {attribute!r} is {kind!r}, expected one of {choices}") from None
+
+
+def _mapping(value: Any, where: str, allowed: set[str] | None = None) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise ContentError(f"{where}: found {type(value).__name__}, expected names with their values")
+    unknown = sorted(str(key) for key in value if allowed is not None and key not in allowed)
+    if unknown:
+        raise ContentError(f"{where}: {unknown[0]!r} is unknown, expected {', '.join(sorted(allowed or ()))}")
+    return value

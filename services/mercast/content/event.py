@@ -1,0 +1,45 @@
+"""Events: what a publisher sends. Brokers read id, type and attributes, and never the payload."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from mercast.content.errors import ContentError
+from mercast.content.values import Attributes, check_attributes, check_name
+from mercast.limits import DEFAULTS, Limits
+
+
+class EventId(NamedTuple):
+    """Unique for ever: a broker counts the events published at it, and counts anew in each incarnation."""
+
+    broker: int
+    incarnation: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    id: EventId
+    type: str
+    attributes: Attributes
+    time: int
+    """Nanoseconds since 1970, read where the event was published."""
+    publisher: str
+    content_type: str = "application/octet-stream"
+    trace: str | None = None
+    """Trace context as the W3C header `traceparent` has it, if the publisher sent one."""
+    payload: bytes = b""
+
+
+def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
+    """The door for events: the same event with flat, plain attributes. ContentError says what is wrong with it."""
+    check_name(event.type, "type", limits)
+    check_name(event.publisher, "publisher", limits)
+    check_name(event.content_type, "content type", limits)
+    if event.trace is not None:
+        check_name(event.trace, "trace context", limits)
+    if len(event.payload) > limits.payload_bytes:
+        raise ContentError(
+            f"the payload has {len(event.payload)} bytes, at most {limits.payload_bytes} are allowed: "
+            "send a reference to larger data"
+        )
+    return replace(event, attributes=check_attributes(event.attributes, limits))

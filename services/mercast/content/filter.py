@@ -1,0 +1,55 @@
+"""A filter: what a subscriber asks of an event's attributes."""
+
+from functools import cached_property
+
+from mercast.content.boxes import Boxes, box_covers, intersection, normalise
+from mercast.content.evaluate import evaluate
+from mercast.content.expression import TRUE, Expression, to_text
+from mercast.content.parser import parse
+from mercast.content.values import Attributes
+from mercast.limits import DEFAULTS, Limits
+
+
+class Filter:
+    """A condition in the language of SQL's WHERE (docs/filters.md). Immutable; equal if written the same way."""
+
+    def __init__(self, expression: Expression = TRUE, limits: Limits = DEFAULTS) -> None:
+        self.expression = expression
+        self._most_boxes = limits.filter_boxes
+
+    @classmethod
+    def parse(cls, text: str, limits: Limits = DEFAULTS) -> "Filter":
+        """The filter of a text; FilterError says where it is wrong and what would be right."""
+        return cls(parse(text, limits), limits)
+
+    def matches(self, attributes: Attributes) -> bool:
+        """Whether the filter is TRUE of these attributes (not false, not unknown)."""
+        return evaluate(self.expression, attributes) is True
+
+    @cached_property
+    def boxes(self) -> Boxes:
+        return normalise(self.expression, self._most_boxes)
+
+    def covers(self, other: "Filter") -> bool:
+        """True only if every event that matches the other matches this one too. May say no too often."""
+        if self == other:
+            return True
+        if not self.boxes.exact:
+            return False
+        return all(any(box_covers(outer, inner) for outer in self.boxes.union) for inner in other.boxes.union)
+
+    def intersects(self, other: "Filter") -> bool:
+        """False only if no event can match both. May say yes too often."""
+        return any(intersection(a, b) is not None for a in self.boxes.union for b in other.boxes.union)
+
+    def __str__(self) -> str:
+        return to_text(self.expression)
+
+    def __repr__(self) -> str:
+        return f"Filter.parse({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filter) and self.expression == other.expression
+
+    def __hash__(self) -> int:
+        return hash(self.expression)

@@ -1,0 +1,204 @@
+"""Event types: a tree by inheritance, open until declared.
+
+- A type that nobody declared has no parent and may carry any attributes.
+- A declared type names its parent and its attributes; it has its ancestors' attributes too. Its events are checked:
+  every attribute must be declared with that kind, unless the type or one of its ancestors is open.
+- A declaration may be repeated with more attributes, never with fewer or with others: what was right stays right.
+  Whatever would break that, for the type or for those below it, is refused whole.
+- The parent may be declared later, for declarations travel between brokers in any order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import StrEnum
+from types import MappingProxyType
+
+from mercast.content.errors import ContentError
+from mercast.content.expression import Between, Compare, Expression, In, Leaf, Like, leaves
+from mercast.content.values import Attributes, Kind, Value, check_name, kind_of
+from mercast.limits import DEFAULTS, Limits
+
+
+class AttributeType(StrEnum):
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    STRING = "string"
+
+    @property
+    def kind(self) -> Kind:
+        return _KIND[self]
+
+    def admits(self, value: Value) -> bool:
+        """An int may stand where a float is declared, but not the other way round."""
+        return kind_of(value) is self.kind and (self is not AttributeType.INT or isinstance(value, int))
+
+
+_KIND = {
+    AttributeType.BOOL: Kind.BOOL,
+    AttributeType.INT: Kind.NUMBER,
+    AttributeType.FLOAT: Kind.NUMBER,
+    AttributeType.STRING: Kind.STRING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    name: str
+    parent: str | None = None
+    attributes: Mapping[str, AttributeType] = field(default_factory=dict)
+    open: bool = False
+    """Whether events may carry attributes beyond the declared ones."""
+
+
+_UNDECLARED = Declaration("", open=True)
+
+
+class Types:
+    """The declared types. Everything is derived from the declarations, so equal declarations are equal trees."""
+
+    def __init__(self, limits: Limits = DEFAULTS) -> None:
+        self._limits = limits
+        self._declared: dict[str, Declaration] = {}
+
+    @property
+    def declared(self) -> Mapping[str, Declaration]:
+        return MappingProxyType(self._declared)
+
+    def declare(self, declaration: Declaration) -> None:
+        """Add a declaration, or refuse it with nothing changed."""
+        check_declaration(declaration, self._limits)
+        if len(self._declared) >= self._limits.types and declaration.name not in self._declared:
+            raise ContentError(f"{self._limits.types} types are declared already, which is the limit")
+        before = self._declared.get(declaration.name)
+        if before is not None:
+            _check_additive(before, declaration)
+        candidate = Types(self._limits)
+        candidate._declared = self._declared | {declaration.name: declaration}
+        for name in candidate._declared:
+            if declaration.name in candidate.lineage(name):
+                candidate.attributes(name)  # refuses conflicts up the tree
+        self._declared = candidate._declared
+
+    def lineage(self, name: str) -> tuple[str, ...]:
+        """The type and its ancestors, nearest first."""
+        line = [name]
+        while (parent := self._get(line[-1]).parent) is not None:
+            if parent in line:
+                raise ContentError(f"type {name!r} would be its own ancestor: {' -> '.join([*line, parent])}")
+            if len(line) >= self._limits.type_depth:
+                raise ContentError(f"type {name!r} would have more than {self._limits.type_depth} ancestors")
+            line.append(parent)
+        return tuple(line)
+
+    def related(self, a: str, b: str) -> bool:
+        """Whether one is the other or its ancestor, so that an event may be of both."""
+        return a in self.lineage(b) or b in self.lineage(a)
+
+    def attributes(self, name: str) -> dict[str, AttributeType]:
+        """The attributes of a type with those of its ancestors."""
+        attributes: dict[str, AttributeType] = {}
+        for ancestor in reversed(self.lineage(name)):
+            for attribute, kind in self._get(ancestor).attributes.items():
+                if attributes.setdefault(attribute, kind) is not kind:
+                    inherited = attributes[attribute]
+                    raise ContentError(
+                        f"type {ancestor!r} declares {attribute!r} as {kind}, but inherits it as {inherited}: "
+                        f"keep {inherited}, or choose another name"
+                    )
+        return attributes
+
+    def is_open(self, name: str) -> bool:
+        return any(self._get(ancestor).open for ancestor in self.lineage(name))
+
+    def check_attributes(self, name: str, attributes: Attributes) -> None:
+        """Refuse an event that its declared type does not allow."""
+        if name not in self._declared:
+            return
+        declared, is_open = self.attributes(name), self.is_open(name)
+        for attribute, value in attributes.items():
+            kind = declared.get(attribute)
+            if kind is None and not is_open:
+                raise ContentError(_unknown(name, attribute, declared))
+            if kind is not None and not kind.admits(value):
+                raise ContentError(f"type {name!r} declares {attribute!r} as {kind}, but the event has {value!r}")
+
+    def check_filter(self, name: str, expression: Expression) -> None:
+        """Refuse a filter that can only be a mistake: an unknown attribute, or a value of a kind it never has.
+
+        A subtype's attribute is fair: a subscription to the parent gets its events too.
+        """
+        if name not in self._declared:
+            return
+        known = self._known_below(name)
+        for leaf in leaves(expression):
+            kinds = known.get(leaf.name)
+            if kinds is None and not self.is_open(name):
+                raise ContentError(_unknown(name, leaf.name, known))
+            for value in _values(leaf):
+                if kinds is not None and all(kind.kind is not kind_of(value) for kind in kinds):
+                    declared = " or ".join(sorted(kinds))
+                    raise ContentError(
+                        f"type {name!r} declares {leaf.name!r} as {declared}: it never compares with {value!r}"
+                    )
+
+    def _known_below(self, name: str) -> dict[str, set[AttributeType]]:
+        known: dict[str, set[AttributeType]] = {}
+        for other in self._declared:
+            if name in self.lineage(other):
+                for attribute, kind in self.attributes(other).items():
+                    known.setdefault(attribute, set()).add(kind)
+        return known
+
+    def _get(self, name: str) -> Declaration:
+        return self._declared.get(name, _UNDECLARED)
+
+
+def check_declaration(declaration: Declaration, limits: Limits = DEFAULTS) -> None:
+    check_name(declaration.name, "type", limits)
+    if declaration.parent is not None:
+        check_name(declaration.parent, "parent type", limits)
+    if len(declaration.attributes) > limits.attributes:
+        raise ContentError(
+            f"type {declaration.name!r} declares {len(declaration.attributes)} attributes, "
+            f"at most {limits.attributes} are allowed"
+        )
+    for attribute in declaration.attributes:
+        check_name(attribute, "attribute", limits)
+
+
+def _check_additive(before: Declaration, after: Declaration) -> None:
+    if before.parent != after.parent:
+        raise ContentError(
+            f"type {after.name!r} has the parent {before.parent!r}, which cannot become {after.parent!r}"
+        )
+    if before.open and not after.open:
+        raise ContentError(f"type {after.name!r} is open and cannot be closed: its events may carry any attributes")
+    for attribute, kind in before.attributes.items():
+        if after.attributes.get(attribute) is not kind:
+            now = after.attributes.get(attribute, "absent")
+            raise ContentError(
+                f"type {after.name!r} declares {attribute!r} as {kind}, which cannot become {now}: "
+                "types change by new attributes only"
+            )
+
+
+def _unknown(name: str, attribute: str, known: Mapping[str, object]) -> str:
+    close = get_close_matches(attribute, known, n=1)
+    meant = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(sorted(known)) or 'none'}"
+    return f"type {name!r} declares no attribute {attribute!r}; {meant}"
+
+
+def _values(leaf: Leaf) -> tuple[Value, ...]:
+    """The values a leaf compares with; a LIKE compares with a string."""
+    match leaf:
+        case Compare(_, _, value):
+            return (value,)
+        case Between(_, low, high):
+            return (low, high)
+        case In(_, values):
+            return values
+        case Like(_, pattern, _):
+            return (pattern,)
+    return ()

@@ -1,0 +1,83 @@
+"""Events as codes: attributes are numbered, values become (kind, code)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercast.content.values import Attributes, kind_of
+from mercast.matching.codes import BOOL, EXACT, NUMBER, STRING, Strings, number_codes
+from mercast.matching.slots import Array
+
+_WIDE = 4
+"""A batch is coded attribute by attribute, unless the index knows so many times more attributes than an event has."""
+
+
+class Batch(NamedTuple):
+    """A row per event, a column per attribute. `low` and `high` are one array unless an int lies between two floats."""
+
+    kinds: Array
+    low: Array
+    high: Array
+
+
+class Coding:
+    def __init__(self, names: Sequence[str] = (), strings: Sequence[Strings] = ()) -> None:
+        self.numbers = {name: number for number, name in enumerate(names)}
+        self.strings = list(strings)
+
+    def number(self, name: str) -> int:
+        """The number of an attribute, a new one if need be."""
+        number = self.numbers.get(name)
+        if number is None:
+            number = self.numbers[name] = len(self.strings)
+            self.strings.append(Strings())
+        return number
+
+    def encode(self, events: Sequence[Attributes]) -> Batch:
+        """ContentError if a value is none that an event can have."""
+        shape = len(events), len(self.strings)
+        kinds, low = np.zeros(shape, np.uint8), np.zeros(shape)
+        between: list[tuple[int, int, float]] = []
+        if len(events) > 1 and len(self.strings) <= _WIDE * len(events[0]):
+            for name, number in self.numbers.items():
+                self._encode_column([event.get(name) for event in events], number, kinds, low, between)
+        else:
+            for row, event in enumerate(events):
+                self._encode_row(row, event, kinds, low, between)
+        high = low.copy() if between else low
+        for row, number, code in between:
+            high[row, number] = code
+        return Batch(kinds, low, high)
+
+    def _encode_column(self, values: list[Any], number: int, kinds: Array, low: Array, between: list[Any]) -> None:
+        if set(map(type, values)) == {float}:
+            low[:, number] = values
+            if np.isfinite(low[:, number]).all():
+                kinds[:, number] = NUMBER
+                return
+        for row, value in enumerate(values):
+            if value is not None:
+                kinds[row, number], low[row, number] = self._code(row, number, value, between)
+
+    def _encode_row(self, row: int, event: Attributes, kinds: Array, low: Array, between: list[Any]) -> None:
+        kinds_of_row, low_of_row, numbers = kinds[row], low[row], self.numbers
+        for name, value in event.items():
+            number = numbers.get(name)
+            if number is None or value is None:
+                continue
+            if type(value) is float and value - value == 0.0:  # finite; the usual case without a call
+                kinds_of_row[number], low_of_row[number] = NUMBER, value
+            else:
+                kinds_of_row[number], low_of_row[number] = self._code(row, number, value, between)
+
+    def _code(self, row: int, number: int, value: Any, between: list[Any]) -> tuple[int, float]:
+        kind = kind_of(value)
+        if kind == STRING:
+            return STRING, self.strings[number].code(value)
+        if kind == BOOL or -EXACT <= value <= EXACT:
+            return kind, float(value)
+        low, high = number_codes(value)
+        if low != high:
+            between.append((row, number, high))
+        return NUMBER, low

@@ -1,0 +1,69 @@
+"""The inner loop in numpy: from an event's codes to the slots that it passes.
+
+`compiled.py` has the same loop for numba. Loose slots are still to be evaluated by their filters.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+
+from mercast.matching.bitmaps import WORD, Bitmaps
+from mercast.matching.codes import KINDS
+from mercast.matching.coding import Batch
+from mercast.matching.slots import Array
+
+Found: TypeAlias = tuple[Array, list[int]]
+"""The slots found, event after event, and where each event's slots end."""
+
+_FULL = ~np.uint64(0)
+
+
+class NumpyLoop:
+    def find(self, bitmaps: Bitmaps, slots: Array, checks: Array, batch: Batch, once: bool) -> Found:  # noqa: ARG002
+        """The slots that pass, event after event. With `once`, one slot of each destination would do."""
+        rows = [
+            bitmaps.rows_of(place, batch.kinds[:, attribute], batch.low[:, attribute])
+            for place, attribute in enumerate(bitmaps.attributes)
+        ]
+        candidates = [_candidates(bitmaps, [column[event] for column in rows]) for event in range(len(batch.kinds))]
+        events = np.repeat(np.arange(len(candidates)), [len(some) for some in candidates])
+        found = np.concatenate(candidates)
+        passed = _pass(slots[found], checks, events, batch)
+        ends = np.bincount(events[passed], minlength=len(candidates)).cumsum()
+        return found[passed], ends.tolist()
+
+
+def _candidates(bitmaps: Bitmaps, rows: list[int]) -> Array:
+    """The slots that no row excludes."""
+    excluded = bitmaps.gone.copy()
+    for row in rows:
+        np.bitwise_or(excluded, bitmaps.excluded[row], out=excluded)
+    words = np.flatnonzero(excluded != _FULL)
+    bits = np.unpackbits((~excluded[words]).view(np.uint8), bitorder="little")
+    word, bit = np.divmod(np.flatnonzero(bits), WORD)
+    candidates: Array = words[word] * WORD + bit
+    return candidates
+
+
+def _pass(slots: Array, checks: Array, events: Array, batch: Batch) -> Array:
+    """Which of the slots pass all their attributes, each slot against the event beside it."""
+    lengths = slots["last"] - slots["first"]
+    passed = np.ones(len(slots), np.bool_)
+    asking = lengths > 0
+    if not asking.any():
+        return passed
+    slots, events, lengths = slots[asking], events[asking], lengths[asking]
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    owner = np.repeat(np.arange(len(slots)), lengths)
+    mine = checks[np.arange(lengths.sum()) - starts[owner] + slots["first"][owner]]
+    attribute, kind = np.divmod(mine["key"], KINDS)
+    at = events[owner], attribute
+    one = (batch.kinds[at] == kind) & (mine["low"] <= batch.low[at]) & (batch.high[at] <= mine["high"])
+    # A slot's checks lie together by attribute: one of each attribute must pass.
+    new = np.ones(len(owner), np.bool_)
+    new[1:] = (owner[1:] != owner[:-1]) | (attribute[1:] != attribute[:-1])
+    groups = np.flatnonzero(new)
+    any_of_attribute = np.logical_or.reduceat(one, groups)
+    first_group = np.searchsorted(owner[groups], np.arange(len(slots)))
+    passed[asking] = np.logical_and.reduceat(any_of_attribute, first_group)
+    return passed

@@ -1,0 +1,231 @@
+"""The index answers as the plain scan does, whatever is added and removed, by either loop."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import events, filters
+
+from mercast.content import ContentError, Filter
+from mercast.content.expression import And, Between, Compare, In, Like
+from mercast.limits import Limits
+from mercast.matching import Index, Scan
+
+LOOPS = [pytest.param(True, id="numba"), pytest.param(False, id="numpy")]
+both_loops = pytest.mark.parametrize("compiled", LOOPS)
+
+
+def parsed(*texts):
+    return [Filter.parse(text) for text in texts]
+
+
+def filled(matcher, filters):
+    for id, filter in enumerate(filters):
+        matcher.add(id, filter, id % 3)
+    return matcher
+
+
+def same_answers(index, scan, some_events):
+    assert index.match_many(some_events) == scan.match_many(some_events)
+    assert index.destinations_many(some_events) == scan.destinations_many(some_events)
+    for event in some_events[:2]:
+        assert index.match(event) == scan.match(event)
+        assert index.destinations(event) == scan.destinations(event)
+
+
+@both_loops
+@settings(max_examples=150, deadline=None)
+@given(st.lists(filters, max_size=12), st.lists(events, min_size=1, max_size=6))
+def test_index_equals_scan(compiled, some_filters, some_events):
+    same_answers(filled(Index(compiled=compiled), some_filters), filled(Scan(), some_filters), some_events)
+
+
+steps = st.lists(
+    st.tuples(st.just("add"), filters)
+    | st.tuples(st.just("remove"), st.integers(0, 20))
+    | st.tuples(st.just("ask"), events),
+    max_size=40,
+)
+
+
+@both_loops
+@settings(max_examples=150, deadline=None)
+@given(st.lists(filters, max_size=30), steps)
+def test_index_equals_scan_while_filters_come_and_go(compiled, first, steps):
+    index, scan = filled(Index(compiled=compiled), first), filled(Scan(), first)
+    index.match({})  # lays the first filters out, so that the rest go into the room at the end
+    next_id = len(first)
+    for step, what in steps:
+        if step == "add":
+            index.add(next_id, what, next_id % 3)
+            scan.add(next_id, what, next_id % 3)
+            next_id += 1
+        elif step == "ask":
+            same_answers(index, scan, [what])
+        elif what in scan:
+            index.remove(what)
+            scan.remove(what)
+    assert len(index) == len(scan)
+    same_answers(index, scan, [{}, {"a": 1, "b": "ab"}, {"a": "a", "c.d": True}])
+
+
+def crowd(count, seed):
+    """Filters of all sorts over more values than there are cells."""
+    rng = random.Random(seed)
+    words = ["".join(rng.choices("abc", k=rng.randint(1, 6))) for _ in range(600)]
+
+    def leaf():
+        low = rng.random()
+        return rng.choice(
+            [
+                Between("x", low, low + 0.3),
+                Compare("y", rng.choice(["<", "<=", ">", ">=", "<>"]), rng.randint(0, 2000)),
+                Compare("word", "=", rng.choice(words)),
+                In("word", tuple(rng.choices(words, k=5))),
+                Like("word", rng.choice(words)[:3] + "%"),
+                Like("word", "%" + rng.choice(words)[:2]),
+                Compare(f"rare{rng.randint(0, 500)}", "=", True),
+            ]
+        )
+
+    def event():
+        return {
+            "x": rng.choice([rng.random(), "text", None]),
+            "y": rng.randint(0, 2000),
+            "word": rng.choice(words) + rng.choice(["", "", "b"]),
+            f"rare{rng.randint(0, 500)}": True,
+        }
+
+    return [Filter(And(tuple(leaf() for _ in range(rng.randint(1, 3))))) for _ in range(count)], [
+        event() for _ in range(30)
+    ]
+
+
+@both_loops
+@pytest.mark.parametrize(
+    "limits", [Limits(), Limits(bitmap_bytes=20_000), Limits(batch_bytes=1)], ids=["", "coarse", "parts"]
+)
+def test_a_crowd_with_more_bounds_than_cells(compiled, limits):
+    some_filters, some_events = crowd(3000, seed=1)
+    index, scan = filled(Index(limits, compiled=compiled), some_filters), filled(Scan(), some_filters)
+    same_answers(index, scan, some_events)
+    assert index.nbytes < 30 * limits.bitmap_bytes
+    newcomers, _ = crowd(900, seed=2)
+    for id, filter in enumerate(newcomers, 10_000):
+        for matcher in (index, scan):
+            matcher.add(id, filter, id % 3)
+            matcher.remove(id - 9_000)
+        if id % 100 == 0:
+            same_answers(index, scan, some_events[:3])
+    same_answers(index, scan, some_events)
+
+
+@both_loops
+def test_an_event_may_match_more_filters_than_the_loop_finds_in_one_go(compiled):
+    index = Index(compiled=compiled)
+    for id in range(20_000):
+        index.add(id, Filter.parse("x > 1" if id % 2 else ""))
+    assert index.match_many([{"x": 2}, {}, {"x": 2}]) == [
+        list(range(20_000)),
+        list(range(0, 20_000, 2)),
+        list(range(20_000)),
+    ]
+
+
+@both_loops
+def test_strings_between_known_strings_never_run_out_of_room(compiled):
+    """Each new string lies between the last one and 'b': the codes must be spaced anew in time."""
+    index, scan = Index(compiled=compiled), Scan()
+    text = "a"
+    for id in range(400):
+        text += "a" if id % 3 else "b"
+        for matcher in (index, scan):
+            matcher.add(id, Filter(And((Compare("s", ">", text), Compare("s", "<", "b")))))
+        assert index.match({"s": text + "a"}) == scan.match({"s": text + "a"})
+    same_answers(index, scan, [{"s": text[:length]} for length in range(0, 401, 7)])
+
+
+@both_loops
+def test_ints_between_two_floats(compiled):
+    big = 2**53
+    texts = [
+        f"n {op} {bound}" for op in ("=", "<>", "<", "<=", ">", ">=") for bound in (big, big + 1, big + 2, f"{big}.0")
+    ]
+    index, scan = filled(Index(compiled=compiled), parsed(*texts)), filled(Scan(), parsed(*texts))
+    same_answers(index, scan, [{"n": n} for n in (big - 1, big, float(big), big + 1, big + 2, float(big + 2), big + 3)])
+
+
+def test_ids_of_any_kind_that_sorts():
+    index = Index()
+    for id in ("m", "z", "a"):
+        index.add(id, Filter.parse("x > 1 OR y > 1"))
+    assert index.match({"x": 2, "y": 2}) == ["a", "m", "z"]
+    index.remove("m")
+    assert index.match({"x": 2}) == ["a", "z"]
+
+
+def test_a_filter_of_several_boxes_is_answered_once():
+    index = Index()
+    index.add(7, Filter.parse("x > 1 OR y > 1"))
+    assert index.match({"x": 2, "y": 2}) == [7]
+
+
+def test_destinations_are_answered_once_each():
+    index = Index()
+    for id, destination in enumerate(["west", "east", "west", "north"]):
+        index.add(id, Filter.parse(f"x > {id}"), destination)
+    assert index.destinations({"x": 3}) == ["east", "west"]
+    assert index.destinations_many([{"x": 9}, {}]) == [["east", "north", "west"], []]
+
+
+def test_a_loose_filter_does_not_hide_its_destination():
+    """The first slot of a destination may turn out not to match: the others still count."""
+    index = Index()
+    index.add(0, Filter.parse("word LIKE '%q%'"), "one")
+    index.add(1, Filter.parse("word LIKE '%a%'"), "one")
+    index.add(2, Filter.parse("word > ''"), "one")
+    assert index.destinations({"word": "a"}) == ["one"]
+
+
+@pytest.mark.parametrize("matcher", [Index, Scan])
+def test_ids_are_held_once(matcher):
+    some = matcher()
+    some.add(1, Filter.parse("x > 1"))
+    with pytest.raises(ValueError, match="remove it first"):
+        some.add(1, Filter.parse("x > 2"))
+    assert some.match({"x": 2}) == [1]
+    with pytest.raises(KeyError):
+        some.remove(2)
+    some.remove(1)
+    assert (len(some), 1 in some, some.match({"x": 2})) == (0, False, [])
+    some.add(1, Filter.parse("x > 2"))
+    assert some.match({"x": 2}) == []
+
+
+@both_loops
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**63, [1], b"x"])
+def test_values_that_no_event_can_have_are_refused(compiled, value):
+    index = filled(Index(compiled=compiled), parsed("x > 1", "x IS NOT NULL"))
+    with pytest.raises(ContentError):
+        index.match({"x": value})
+    with pytest.raises(ContentError):
+        index.match_many([{"x": value}, {"x": value}])
+    assert index.match({"x": 2}) == [0, 1]
+
+
+@both_loops
+def test_no_filters_and_no_events(compiled):
+    index = Index(compiled=compiled)
+    assert (index.match({"x": 1}), index.match_many([]), index.destinations({})) == ([], [], [])
+    index.add(1, Filter())
+    index.remove(1)
+    assert index.match({}) == []
+
+
+def test_numbers_of_any_class_and_none():
+    import numpy
+
+    index = filled(Index(), parsed("x = 1", "x IS NULL"))
+    assert index.match({"x": numpy.float64(1)}) == [0]
+    assert index.match_many([{"x": None}, {"x": True}]) == [[1], []]
