@@ -116,14 +116,16 @@ class Bitmaps:
             owner, kinds = owners[column.checks], mine["key"] % KINDS
             enter, leave = self.rows_of(place, kinds, mine["low"]), self.rows_of(place, kinds, mine["high"]) + 1
             start, stop = self._span(place)
-            entering, leaving = _by_row(enter, owner, start, stop), _by_row(leave, owner, start, stop + 1)
-            asks = np.zeros(self.capacity, np.bool_)
-            asks[owner] = True
-            inside = np.zeros(self.capacity, np.int32)
+            # Two checks of a slot may meet in one cell: it then enters with the first and leaves with the second.
+            meet = (owner[1:] == owner[:-1]) & (enter[1:] < leave[:-1])
+            entering = _by_row(enter, owner, np.concatenate([[True], ~meet]), start, stop)
+            leaving = _by_row(leave, owner, np.concatenate([~meet, [True]]), start, stop)
+            excluded = np.zeros(self.capacity, np.bool_)
+            excluded[owner] = True
             for row in range(start, stop):
-                np.add.at(inside, entering[row - start], 1)
-                np.subtract.at(inside, leaving[row - start], 1)
-                self.excluded[row] = _packed(asks & (inside == 0))
+                excluded[leaving[row - start]] = True
+                excluded[entering[row - start]] = False
+                self.excluded[row] = _packed(excluded)
 
     def _span(self, place: int) -> tuple[int, int]:
         """The first row of a column and the one after its last."""
@@ -206,7 +208,9 @@ def _layout(
     return excludes, key
 
 
-def _by_row(rows: Array, owner: Array, start: int, stop: int) -> list[Array]:
+def _by_row(rows: Array, owner: Array, counts: Array, start: int, stop: int) -> list[Array]:
+    """For each row from start to stop, the owners of the entries that count."""
+    rows, owner = rows[counts], owner[counts]
     order = np.argsort(rows, kind="stable")
     ends = np.searchsorted(rows[order], np.arange(start, stop + 1))
     return [owner[order[a:b]] for a, b in pairwise(ends)]

@@ -1,27 +1,21 @@
 """The matching index: which filters an event satisfies, exactly and fast.
 
-    add -> pending -> folded into the table at the next match -> bitmaps -> checks -> (loose filters: evaluated)
-
-A few new filters are laid into the room at the end of the table. When that room is used up, or half the slots are
-gone, the table is laid anew in one vectorised pass; so a change costs a small constant time on average.
+event -> codes -> bitmaps exclude most slots -> checks decide the rest -> (loose filters are evaluated) -> ids
 """
 
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mercast.content.filter import Filter
 from mercast.content.values import Attributes
 from mercast.limits import DEFAULTS, Limits
-from mercast.matching.loops import NumpyLoop
-from mercast.matching.slots import Array
-from mercast.matching.table import Entry, Table
+from mercast.matching.loops import Found, NumpyLoop, events_of, kept
+from mercast.matching.table import Table
 
 if TYPE_CHECKING:
     from mercast.matching.compiled import CompiledLoop
-
-_PENDING = 1024
-"""Filters that may wait for a match; then they are folded in all the same."""
-
 
 _BYTES_PER_CODE = 17
 """Of an event's attribute in a batch: kind, low, high."""
@@ -36,24 +30,20 @@ class Index:
         self._limits = limits
         self._loop = _loop(compiled)
         self._table = Table(limits)
-        self._pending: dict[Hashable, Entry] = {}
 
     def add(self, id: Hashable, filter: Filter, destination: Hashable = None) -> None:
         if id in self:
             raise ValueError(f"the index holds a filter with the id {id!r} already: remove it first")
-        self._pending[id] = Entry(id, filter, destination)
-        if len(self._pending) >= max(_PENDING, len(self._table) // 2):
-            self._fold()
+        self._table.add(id, filter, destination)
 
     def remove(self, id: Hashable) -> None:
-        if self._pending.pop(id, None) is None:
-            self._table.remove(id)
+        self._table.remove(id)
 
     def __contains__(self, id: Hashable) -> bool:
-        return id in self._pending or id in self._table
+        return id in self._table
 
     def __len__(self) -> int:
-        return len(self._pending) + len(self._table)
+        return len(self._table)
 
     @property
     def nbytes(self) -> int:
@@ -66,8 +56,7 @@ class Index:
 
     def match_many(self, events: Sequence[Attributes]) -> list[list[Any]]:
         """For each event, the ids of the filters that match, ascending."""
-        self._fold()
-        return [self._table.ids_of(slots) for slots in self._slots(events, once=False)]
+        return [ids for found in self._found(events, once=False) for ids in self._table.ids_of(found)]
 
     def destinations(self, attributes: Attributes) -> list[Any]:
         """The destinations with at least one filter that matches, ascending."""
@@ -75,31 +64,24 @@ class Index:
 
     def destinations_many(self, events: Sequence[Attributes]) -> list[list[Any]]:
         """For each event, the destinations with at least one filter that matches, ascending."""
-        self._fold()
-        return [self._table.destinations_of(slots) for slots in self._slots(events, once=True)]
+        return [some for found in self._found(events, once=True) for some in self._table.destinations_of(found)]
 
-    def _fold(self) -> None:
-        if self._pending:
-            self._table.fold(list(self._pending.values()))
-            self._pending.clear()
-
-    def _slots(self, events: Sequence[Attributes], once: bool) -> Iterator[Array]:
-        """The slots that match, event by event."""
+    def _found(self, events: Sequence[Attributes], once: bool) -> Iterator[Found]:
+        """The slots that match, for one part of the events after the other."""
         table = self._table
+        table.lay()
         part = max(1, self._limits.batch_bytes // (_BYTES_PER_CODE * (1 + len(table.coding.strings))))
         for start in range(0, len(events), part):
-            batch = events[start : start + part]
-            codes = table.coding.encode(batch)
-            slots, ends = self._loop.find(table.bitmaps, table.slots, table.checks, codes, once)
-            for event, first, last in zip(batch, [0, *ends], ends, strict=False):
-                yield self._without_misses(slots[first:last], event)
+            some = events[start : start + part]
+            found = self._loop.find(table.bitmaps, table.slots, table.checks, table.coding.encode(some), once)
+            yield self._without_misses(found, some) if table.loose else found
 
-    def _without_misses(self, slots: Array, event: Attributes) -> Array:
+    def _without_misses(self, found: Found, events: Sequence[Attributes]) -> Found:
         """Loose slots pass only if their filters match."""
         loose = self._table.loose
-        if not loose:
-            return slots
-        return slots[[slot not in loose or loose[slot].matches(event) for slot in slots.tolist()]]
+        pairs = zip(found[0].tolist(), events_of(found).tolist(), strict=True)
+        passed = [slot not in loose or loose[slot].matches(events[event]) for slot, event in pairs]
+        return kept(found, np.array(passed, np.bool_))
 
 
 def _loop(compiled: bool | None) -> "NumpyLoop | CompiledLoop":

@@ -18,6 +18,15 @@ Found: TypeAlias = tuple[Array, list[int]]
 _FULL = ~np.uint64(0)
 
 
+def events_of(found: Found) -> Array:
+    """The event of each slot found."""
+    return np.repeat(np.arange(len(found[1])), np.diff(found[1], prepend=0))
+
+
+def kept(found: Found, which: Array) -> Found:
+    return found[0][which], np.append(0, np.cumsum(which))[found[1]].tolist()
+
+
 class NumpyLoop:
     def find(self, bitmaps: Bitmaps, slots: Array, checks: Array, batch: Batch, once: bool) -> Found:  # noqa: ARG002
         """The slots that pass, event after event. With `once`, one slot of each destination would do."""
@@ -26,11 +35,8 @@ class NumpyLoop:
             for place, attribute in enumerate(bitmaps.attributes)
         ]
         candidates = [_candidates(bitmaps, [column[event] for column in rows]) for event in range(len(batch.kinds))]
-        events = np.repeat(np.arange(len(candidates)), [len(some) for some in candidates])
-        found = np.concatenate(candidates)
-        passed = _pass(slots[found], checks, events, batch)
-        ends = np.bincount(events[passed], minlength=len(candidates)).cumsum()
-        return found[passed], ends.tolist()
+        found = np.concatenate(candidates), np.cumsum([len(some) for some in candidates]).tolist()
+        return kept(found, _pass(slots[found[0]], checks, events_of(found), batch))
 
 
 def _candidates(bitmaps: Bitmaps, rows: list[int]) -> Array:

@@ -18,7 +18,7 @@ Array: TypeAlias = npt.NDArray[Any]
 Check: TypeAlias = tuple[int, float, float]
 
 CHECK = np.dtype([("key", np.int32), ("low", np.float64), ("high", np.float64)], align=True)
-"""`key` is attribute * KINDS + kind. A slot's checks of one attribute lie together."""
+"""`key` is attribute * KINDS + kind. A slot's checks of one attribute lie together, by kind and ascending."""
 
 SLOT = np.dtype(
     [("first", np.int32), ("last", np.int32), ("destination", np.int32), ("loose", np.bool_), ("id", np.int64)],
@@ -74,7 +74,7 @@ def checks_of(attribute: int, states: States, strings: Strings) -> tuple[list[Ch
     loose = bool(states.patterns)
     if states.missing:
         rows.append((key + MISSING, 0.0, 0.0))
-    rows.extend((key + BOOL, float(value), float(value)) for value in states.bools)
+    rows.extend((key + BOOL, float(value), float(value)) for value in sorted(states.bools))
     for low_cut, high_cut in states.numbers.intervals():
         low, low_is_loose = number_low(low_cut)
         high, high_is_loose = number_high(high_cut)

@@ -1,16 +1,22 @@
-"""The filters that are folded into the index, laid out for the inner loop: slots, checks, bitmaps."""
+"""The filters of an index, laid out for the inner loop: slots and checks at once, bitmaps when they are needed.
 
-from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple
+A new filter becomes slots and checks, which wait at the end. Before a match those that wait are put into the bitmaps:
+one by one while they are few and there is room, else everything is laid anew in one vectorised pass.
+"""
+
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
+from mercast.content.boxes import Box
 from mercast.content.filter import Filter
 from mercast.content.values import INT_MAX, INT_MIN
 from mercast.limits import Limits
 from mercast.matching.bitmaps import Bitmaps, build
 from mercast.matching.codes import KINDS, STRING, Strings
 from mercast.matching.coding import Coding
+from mercast.matching.loops import Found, events_of, kept
 from mercast.matching.slots import (
     CHECK,
     SLOT,
@@ -25,23 +31,15 @@ from mercast.matching.slots import (
 )
 
 _GONE = object()
-"""Stands in `ids` for a filter that was removed."""
-
+"""Stands in `_ids` for a filter that was removed."""
 
 _PUT_COST = 16
-"""Laying one more filter into the table costs as much as this many when all are laid anew."""
+"""Putting one slot into the bitmaps costs as much as this many when all are laid anew."""
 
 
-class Entry(NamedTuple):
-    """A filter as it was added."""
-
-    id: Any
-    filter: Filter
-    destination: Any
-
-
-def is_number(id: Hashable) -> bool:
-    return type(id) is int and INT_MIN <= id <= INT_MAX
+def _split(found: Found) -> list[list[Any]]:
+    values, ends = found[0].tolist(), found[1]
+    return [values[first:last] for first, last in zip([0, *ends], ends, strict=False)]
 
 
 class Table:
@@ -49,17 +47,22 @@ class Table:
         self._limits = limits
         self._slots = Growing(np.zeros(0, SLOT))
         self._checks = Growing(np.zeros(0, CHECK))
+        self._ids: list[Any] = []
+        """The id of each slot's filter."""
         self._places: dict[Hashable, list[int]] = {}
+        """The slots of each id."""
+        self._gone = 0
+        """Slots of removed filters."""
+        self._laid = 0
+        """Slots that are in the bitmaps; the others wait."""
+        self._destinations: list[Any] = []
+        self._destination_numbers: dict[Hashable, int] = {}
+        self._other_ids = self._several_boxes = False
+        """Whether there was an id that is no int, and a filter with several slots."""
         self.coding = Coding()
         self.bitmaps = Bitmaps([], 0, 0)
-        self.ids: list[Any] = []
-        """The id of each slot's filter."""
-        self._other_ids = self._several_boxes = False
-        """Whether an id was seen that is no int, and a filter with several slots."""
         self.loose: dict[int, Filter] = {}
         """The filters of loose slots."""
-        self.destinations: list[Any] = []
-        self._destination_numbers: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -79,124 +82,131 @@ class Table:
     def nbytes(self) -> int:
         return self.bitmaps.nbytes + self._slots.nbytes + self._checks.nbytes
 
-    def ids_of(self, slots: Array) -> list[Any]:
-        """The ids of these slots' filters, ascending, each once though two of its boxes may match."""
-        if not self._other_ids:  # straight from the slots, which the loop has just read: no object is looked up
-            numbers = self.slots["id"][slots]
-            ids: list[Any] = (np.unique(numbers) if self._several_boxes else np.sort(numbers)).tolist()
-            return ids
-        return sorted({self.ids[slot] for slot in slots.tolist()})
+    # -- answers -----------------------------------------------------------------------------------------------------
 
-    def destinations_of(self, slots: Array) -> list[Any]:
-        """The destinations of these slots, ascending, each once."""
-        return sorted({self.destinations[number] for number in self.slots["destination"][slots].tolist()})
+    def ids_of(self, found: Found) -> list[list[Any]]:
+        """The ids of the slots' filters, event by event, ascending, each once though two of its boxes may match."""
+        if self._other_ids:
+            return [sorted({self._ids[slot] for slot in slots}) for slots in _split(found)]
+        slots, ends = found
+        ids = self.slots["id"][slots]  # which the loop has just read: no object is looked up
+        if len(ends) == 1:
+            return [(np.unique(ids) if self._several_boxes else np.sort(ids)).tolist()]
+        event_of = events_of(found)
+        ids = ids[np.lexsort((ids, event_of))]
+        if self._several_boxes:
+            new = np.ones(len(ids), np.bool_)
+            new[1:] = (ids[1:] != ids[:-1]) | (event_of[1:] != event_of[:-1])
+            return _split(kept((ids, ends), new))
+        return _split((ids, ends))
+
+    def destinations_of(self, found: Found) -> list[list[Any]]:
+        """The destinations of the slots, event by event, ascending, each once."""
+        slots, ends = found
+        numbers = self.slots["destination"][slots]
+        return [sorted({self._destinations[number] for number in some}) for some in _split((numbers, ends))]
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+
+    def add(self, id: Hashable, filter: Filter, destination: Hashable) -> None:
+        is_number = type(id) is int and INT_MIN <= id <= INT_MAX
+        boxes = filter.boxes
+        if self._gone > max(1024, len(self._ids) // 2):
+            self._drop_what_is_gone()
+        self._other_ids = self._other_ids or not is_number
+        self._several_boxes = self._several_boxes or len(boxes.union) > 1
+        self._places[id] = list(range(len(self._ids), len(self._ids) + len(boxes.union)))
+        for box in boxes.union:
+            checks, loose = self._checks_of(box)
+            loose = loose or not boxes.exact
+            if loose:
+                self.loose[len(self._ids)] = filter
+            first, last = len(self.checks), len(self.checks) + len(checks)
+            self._slots.extend([(first, last, self._destination(destination), loose, id if is_number else 0)])
+            self._checks.extend(checks)
+            self._ids.append(id)
 
     def remove(self, id: Hashable) -> None:
         for slot in self._places.pop(id):
-            self.ids[slot] = _GONE
+            self._ids[slot] = _GONE
+            self._gone += 1
             self.loose.pop(slot, None)
-            self.bitmaps.release(slot)
+            if slot < self._laid:
+                self.bitmaps.release(slot)
 
-    def fold(self, entries: list[Entry]) -> None:
-        """Take in new filters: into the room that is left, or by laying everything anew."""
-        many = len(entries) * _PUT_COST > len(self.ids)
-        for count, entry in enumerate(entries):
-            if many or not self._has_room(entry):
-                self._lay_anew(entries[count:])
-                return
-            for slot in self._append(entry):
-                row = self.slots[slot]
-                self.bitmaps.put(slot, self.checks[row["first"] : row["last"]].tolist())
+    def _checks_of(self, box: Box) -> tuple[list[Check], bool]:
+        rows: list[Check] = []
+        loose = False
+        for name, states in box.items():
+            number = self.coding.number(name)
+            texts = texts_of(states)
+            if not self.coding.strings[number].extend(texts):
+                self._space_strings(number, texts)
+            checks, checks_are_loose = checks_of(number, states, self.coding.strings[number])
+            rows += checks
+            loose = loose or checks_are_loose
+        return rows, loose
 
-    def _has_room(self, entry: Entry) -> bool:
-        """Whether there are slots for it, and codes for its strings (which it takes at once)."""
-        boxes = entry.filter.boxes.union
-        return len(self.ids) + len(boxes) <= self.bitmaps.capacity and all(
-            self.coding.strings[self.coding.number(name)].extend(texts_of(states))
-            for box in boxes
-            for name, states in box.items()
-        )
-
-    def _append(self, entry: Entry) -> list[int]:
-        """Slots and checks of a new filter, not yet in the bitmaps."""
-        places = self._places[entry.id] = []
-        self._other_ids = self._other_ids or not is_number(entry.id)
-        self._several_boxes = self._several_boxes or len(entry.filter.boxes.union) > 1
-        for box in entry.filter.boxes.union:
-            rows: list[Check] = []
-            loose = not entry.filter.boxes.exact
-            for name, states in box.items():
-                number = self.coding.number(name)
-                checks, checks_are_loose = checks_of(number, states, self.coding.strings[number])
-                rows += checks
-                loose = loose or checks_are_loose
-            slot, first = len(self.ids), len(self.checks)
-            self._checks.extend(rows)
-            number = entry.id if is_number(entry.id) else 0
-            self._slots.extend([(first, first + len(rows), self._destination(entry.destination), loose, number)])
-            self.ids.append(entry.id)
-            places.append(slot)
-            if loose:
-                self.loose[slot] = entry.filter
-        return places
-
-    def _destination(self, destination: Any) -> int:
-        number = self._destination_numbers.setdefault(destination, len(self.destinations))
-        if number == len(self.destinations):
-            self.destinations.append(destination)
+    def _destination(self, destination: Hashable) -> int:
+        number = self._destination_numbers.setdefault(destination, len(self._destinations))
+        if number == len(self._destinations):
+            self._destinations.append(destination)
         return number
 
-    # -- laying anew: what is gone is dropped, strings are spaced evenly, similar slots become neighbours -------------
+    # -- laying out --------------------------------------------------------------------------------------------------
 
-    def _lay_anew(self, entries: list[Entry]) -> None:
-        self._choose(np.array([slot for slot, id in enumerate(self.ids) if id is not _GONE], np.intp))
-        self._renumber()
-        self._space_strings(entries)
-        for entry in entries:
-            self._append(entry)
+    def lay(self) -> None:
+        """Bring the bitmaps up to date."""
+        waiting = len(self._ids) - self._laid
+        if not waiting:
+            return
+        if len(self._ids) > self.bitmaps.capacity or waiting * _PUT_COST > self._laid:
+            self._lay_anew()
+        for slot in range(self._laid, len(self._ids)):
+            if self._ids[slot] is not _GONE:
+                row = self.slots[slot]
+                self.bitmaps.put(slot, self.checks[row["first"] : row["last"]].tolist())
+        self._laid = len(self._ids)
+
+    def _lay_anew(self) -> None:
+        """Similar slots become neighbours; what is gone is dropped."""
+        self._drop_what_is_gone()
         self.bitmaps, order = build(self.slots, self.checks, self._limits)
         self._choose(order)
+        self._laid = len(self._ids)
+
+    def _drop_what_is_gone(self) -> None:
+        """Slots, attributes, destinations and strings that no filter uses any more; everything waits again."""
+        self._choose(np.array([slot for slot, id in enumerate(self._ids) if id is not _GONE], np.intp))
+        self._gone = self._laid = 0
+        used, numbers = np.unique(self.checks["key"] // KINDS, return_inverse=True)
+        names = list(self.coding.numbers)
+        self.coding = Coding([names[old] for old in used], [self.coding.strings[old] for old in used])
+        self.checks["key"] = numbers * KINDS + self.checks["key"] % KINDS
+        for number in np.unique(self.checks["key"][self.checks["key"] % KINDS == STRING] // KINDS).tolist():
+            self._space_strings(number, [])
+        used, numbers = np.unique(self.slots["destination"], return_inverse=True)
+        self._destinations = [self._destinations[old] for old in used]
+        self._destination_numbers = {destination: number for number, destination in enumerate(self._destinations)}
+        self.slots["destination"] = numbers
 
     def _choose(self, order: Array) -> None:
         """Keep these slots, in this order."""
         slots, checks = chosen(self.slots, self.checks, order)
         self._slots, self._checks = Growing(slots), Growing(checks)
         old = order.tolist()
-        self.ids = [self.ids[slot] for slot in old]
+        self._ids = [self._ids[slot] for slot in old]
         self.loose = {new: self.loose[slot] for new, slot in enumerate(old) if slot in self.loose}
         self._places = {id: [] for id in self._places}
-        for slot, id in enumerate(self.ids):
+        for slot, id in enumerate(self._ids):
             self._places[id].append(slot)
 
-    def _renumber(self) -> None:
-        """Number the attributes and destinations that are still in use."""
-        used, numbers = np.unique(self.checks["key"] // KINDS, return_inverse=True)
-        names = list(self.coding.numbers)
-        self.coding = Coding([names[old] for old in used], [self.coding.strings[old] for old in used])
-        self.checks["key"] = numbers * KINDS + self.checks["key"] % KINDS
-        used, numbers = np.unique(self.slots["destination"], return_inverse=True)
-        self.destinations = [self.destinations[old] for old in used]
-        self._destination_numbers = {destination: number for number, destination in enumerate(self.destinations)}
-        self.slots["destination"] = numbers
-
-    def _space_strings(self, entries: Iterable[Entry]) -> None:
-        """New dictionaries with just the strings in use, those of new filters among them."""
-        texts: dict[int, set[str]] = {}
-        for entry in entries:
-            for box in entry.filter.boxes.union:
-                for name, states in box.items():
-                    texts.setdefault(self.coding.number(name), set()).update(texts_of(states))
-        checks = self.checks
-        of_strings = np.flatnonzero(checks["key"] % KINDS == STRING)
-        of_strings = of_strings[np.argsort(checks["key"][of_strings], kind="stable")]
-        keys, starts = np.unique(checks["key"][of_strings], return_index=True)
-        mine = dict(zip((keys // KINDS).tolist(), np.split(of_strings, starts[1:]), strict=True)) if len(keys) else {}
-        for number, old in enumerate(self.coding.strings):
-            if number not in mine:
-                self.coding.strings[number] = Strings(texts.get(number, ()))
-                continue
-            bounds = np.concatenate([checks["low"][mine[number]], checks["high"][mine[number]]])
-            used = strings_used(bounds[np.isfinite(bounds)], old)
-            new = Strings(texts.get(number, set()).union(old.ordered[place] for place in used))
-            self.coding.strings[number] = new
-            checks["low"][mine[number]], checks["high"][mine[number]] = np.split(recoded(bounds, old, new), 2)
+    def _space_strings(self, number: int, texts: list[str]) -> None:
+        """A new dictionary for an attribute, evenly spaced: the strings in use and these. The bitmaps no longer fit."""
+        old = self.coding.strings[number]
+        mine = np.flatnonzero(self.checks["key"] == number * KINDS + STRING)
+        bounds = np.concatenate([self.checks["low"][mine], self.checks["high"][mine]])
+        used = np.unique(strings_used(bounds[np.isfinite(bounds)], old)).tolist()
+        new = self.coding.strings[number] = Strings([*texts, *(old.ordered[place] for place in used)])
+        self.checks["low"][mine], self.checks["high"][mine] = np.split(recoded(bounds, old, new), 2)
+        self._laid = 0

@@ -1,0 +1,1 @@
+"""Speed, always beside a yardstick in the same run: these figures mean little on their own."""

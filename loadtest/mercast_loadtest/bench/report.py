@@ -1,0 +1,59 @@
+"""Results for people (tables) and for programs (JSON)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mercast_loadtest.bench.matching import Result
+
+console = Console()
+
+
+def write_json(path: Path, data: Any) -> None:
+    path.write_text(json.dumps(data, indent=2) + "\n")
+
+
+def print_result(name: str, result: Result) -> None:
+    table = Table(title=f"matching: {name}", title_justify="left", show_header=False)
+    for label, spread in (
+        ("µs per event, in batches", result.us_per_event),
+        ("µs per event, one at a time", result.one_at_a_time),
+        ("plain numpy bitmap AND", result.yardstick.us_per_event),
+    ):
+        table.add_row(label, f"mean {spread.mean:.1f}   p50 {spread.p50:.1f}   p99 {spread.p99:.1f}")
+    table.add_row("[bold]ratio to it", f"[bold]{result.yardstick.ratio:.2f}")
+    table.add_row("matches per event", f"{result.matches_per_event:.2f}")
+    table.add_row("its candidates per event", f"{result.yardstick.candidates_per_event:.2f}")
+    table.add_row("build", f"{result.build_seconds:.2f} s")
+    table.add_row("add, remove", f"{result.add_us:.0f} µs, {result.remove_us:.1f} µs")
+    table.add_row("longest change", f"{result.longest_change_ms:.1f} ms")
+    table.add_row("memory", f"{result.memory_bytes / 1e6:.0f} MB")
+    console.print(table)
+
+
+def print_table(results: list[dict[str, Any]]) -> None:
+    table = Table(title="matching, beside a plain numpy bitmap AND", title_justify="left")
+    for heading in ("workload", "µs/event", "p99", "one at a time", "yardstick", "ratio", "matches", "build s"):
+        table.add_column(heading, justify="left" if heading == "workload" else "right")
+    for heading in ("add µs", "remove µs", "longest ms", "MB"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        ours, yardstick = result["us_per_event"], result["yardstick"]
+        figures = (
+            f"{ours['mean']:.1f}",
+            f"{ours['p99']:.1f}",
+            f"{result['one_at_a_time']['mean']:.1f}",
+            f"{yardstick['us_per_event']['mean']:.1f}",
+            f"{yardstick['ratio']:.2f}",
+            f"{result['matches_per_event']:.1f}",
+            f"{result['build_seconds']:.1f}",
+            f"{result['add_us']:.0f}",
+            f"{result['remove_us']:.1f}",
+            f"{result['longest_change_ms']:.0f}",
+            f"{result['memory_bytes'] / 1e6:.0f}",
+        )
+        table.add_row(result["name"], *figures)
+    console.print(table)

@@ -1,0 +1,22 @@
+"""The command line. One module per command, imported only when that command runs."""
+
+import sys
+
+from cyclopts import App
+
+from mercast import __version__
+
+app = App(name="mercast", help="Content-based publish/subscribe for Kubernetes.", version=__version__)
+app.command("mercast.cli.bench:app", name="bench")
+app.command("mercast.cli.demo:demo", name="demo")
+app.command("mercast.cli.filter:check", name="filter")
+
+
+def main() -> None:
+    try:
+        app()
+    except ImportError as missing:
+        # Bare `mercast` is the client; what needs more says which extra brings it.
+        sys.exit(f"mercast: {missing.name} is not installed; try: pip install 'mercast[broker]'")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,3 @@
+from mercast.cli import main
+
+main()

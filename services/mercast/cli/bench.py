@@ -1,0 +1,88 @@
+"""`mercast bench`: speed as a ratio against a yardstick in the same run."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+from cyclopts import App
+
+app = App(name="bench", help="Measure speed, beside a yardstick in the same run.")
+
+
+@app.command
+def matching(
+    *,
+    filters: int = 10_000,
+    events: int = 2_000,
+    workload: Literal["uniform", "stock", "zipf"] = "uniform",
+    attributes: int = 20,
+    predicates: int = 10,
+    width: float = 0.5,
+    batch: int = 128,
+    loop: Literal["auto", "numba", "numpy"] = "auto",
+    seed: int = 1,
+    json: Path | None = None,
+) -> None:
+    """Measure the matching index beside a plain numpy bitmap AND.
+
+    Parameters
+    ----------
+    filters
+        Filters in the index.
+    events
+        Events to match.
+    workload
+        uniform: ranges on floats in 0..1; stock: symbol and price range; zipf: the papers' 15 attributes.
+    attributes
+        Attributes of the uniform workload.
+    predicates
+        Attributes that each filter of the uniform workload asks about.
+    width
+        Width of its ranges.
+    batch
+        Events per call of match_many.
+    loop
+        The inner loop: compiled by numba, in plain numpy, or numba if it is installed.
+    seed
+        Seed of filters and events.
+    json
+        Write the result to this file too.
+    """
+    from mercast.workloads import Stock, Uniform, Workload, Zipf
+    from mercast_loadtest.bench.matching import measure
+    from mercast_loadtest.bench.report import print_result, write_json
+
+    try:
+        chosen: Workload = Uniform(attributes, predicates, width) if workload == "uniform" else None  # type: ignore[assignment]
+    except ValueError as error:
+        sys.exit(f"mercast bench: {error}")
+    chosen = chosen or (Stock() if workload == "stock" else Zipf())
+    if min(filters, events, batch) < 1:
+        sys.exit("mercast bench: filters, events and batch must be at least 1")
+    compiled = {"auto": None, "numba": True, "numpy": False}[loop]
+    result = measure(chosen, filters=filters, events=events, batch=batch, seed=seed, compiled=compiled)
+    name = f"{workload}, {filters:,} filters"
+    print_result(name, result)
+    if json is not None:
+        write_json(json, asdict(result) | {"name": name, "seed": seed})
+
+
+@app.command
+def all(*, json: Path | None = None, largest: int = 1_000_000) -> None:
+    """Every bench that the docs quote, one process each (several minutes).
+
+    Parameters
+    ----------
+    json
+        Write the results to this file too.
+    largest
+        Leave out indexes of more filters than this.
+    """
+    from mercast_loadtest.bench.report import print_table, write_json
+    from mercast_loadtest.bench.suite import run_all
+
+    results = run_all(largest)
+    print_table(results)
+    if json is not None:
+        write_json(json, results)

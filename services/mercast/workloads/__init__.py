@@ -1,0 +1,8 @@
+"""Events and filters as the papers, the load tests and the benches use them: seeded, endless, the same everywhere."""
+
+from mercast.workloads.base import Workload
+from mercast.workloads.stock import Stock
+from mercast.workloads.uniform import Uniform
+from mercast.workloads.zipf import Zipf
+
+__all__ = ["Stock", "Uniform", "Workload", "Zipf"]
