@@ -42,9 +42,8 @@ class Subscription(Interest):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Advertisement(Interest):
-    __slots__ = ()
-
     def __post_init__(self) -> None:
         if self.type is None:
             raise ContentError("an advertisement names a type: publishers say what they will send")

@@ -119,6 +119,8 @@ def _checked(name: str, value: Any, limits: Limits) -> Value:
 
 def _plain(value: Value) -> Value:
     """The value itself, rid of any subclass (numpy's float64, enums of strings)."""
-    base = _base_of(value)
-    plain: Value = value if type(value) is base else base.__new__(base, value)  # type: ignore[type-var]
-    return plain
+    if isinstance(value, bool) or type(value) in _KIND_OF_TYPE:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # not str(value), which an enum answers with its own name
+    return int(value) if isinstance(value, int) else float(value)

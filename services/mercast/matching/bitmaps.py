@@ -179,7 +179,8 @@ def _cuts(kind: int, checks: Array, cells: int) -> Array:
     if kind == BOOL:
         return np.array([0.5])
     mine = checks[checks["key"] % KINDS == kind]
-    bounds = np.concatenate([mine["low"], np.nextafter(mine["high"], np.inf)])
+    with np.errstate(over="ignore"):  # beyond the largest float lies infinity, which is no cut
+        bounds = np.concatenate([mine["low"], np.nextafter(mine["high"], np.inf)])
     bounds = np.sort(bounds[np.isfinite(bounds)])
     distinct = np.unique(bounds)
     if len(distinct) < cells:

@@ -1,0 +1,78 @@
+"""The commands, run as a user runs them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def mercast(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "mercast.cli", *arguments], capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+def test_help_names_the_commands():
+    said = mercast("--help").stdout
+    assert all(command in said for command in ("bench", "demo", "filter"))
+
+
+def test_commands_are_imported_only_when_they_run():
+    code = "import sys, mercast.cli; print([m for m in sys.modules if m.startswith(('numpy', 'mercast.cli.'))])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "out", "err"),
+    [
+        (["price > 5 and symbol='ACME'"], 0, "price > 5 AND symbol = 'ACME'\n", ""),
+        ([""], 0, "(matches every event)\n", ""),
+        (["price > 5", "price=6"], 0, "price > 5\nmatches\n", ""),
+        (["price > 5", "price=5"], 1, "price > 5\ndoes not match\n", ""),
+        (["s = 'a b' AND up", "s=a b", "up=TRUE"], 0, "s = 'a b' AND up = TRUE\nmatches\n", ""),
+        (["price > "], 1, "", "line 1, column 9: found the end of the filter, expected a value"),
+        (["x = 1", "x"], 1, "", "'x' is not an attribute: write name=value"),
+    ],
+)
+def test_filter(arguments, status, out, err):
+    done = mercast("filter", *arguments)
+    assert (done.returncode, done.stdout) == (status, out)
+    assert err in done.stderr
+
+
+def test_bench_matching_writes_what_others_read(tmp_path):
+    file = tmp_path / "result.json"
+    sizes = ["--filters", "500", "--attributes", "6", "--predicates", "3", "--width", "0.4", "--events", "100"]
+    done = mercast("bench", "matching", *sizes, "--seed", "3", "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    assert "ratio" in done.stdout
+    result = json.loads(file.read_text())
+    for spread in (result["us_per_event"], result["one_at_a_time"], result["yardstick"]["us_per_event"]):
+        assert 0 < spread["p50"] <= spread["p99"]
+        assert spread["mean"] > 0
+    assert result["matches_per_event"] == pytest.approx(500 * 0.45**3, rel=0.5)
+    assert result["yardstick"]["candidates_per_event"] >= result["matches_per_event"]
+    assert {"build_seconds", "memory_bytes", "add_us", "remove_us"} <= result.keys()
+
+
+@pytest.mark.parametrize("workload", ["stock", "zipf"])
+def test_bench_matching_of_the_other_workloads(workload):
+    done = mercast("bench", "matching", "--workload", workload, "--filters", "300", "--events", "50", "--loop", "numpy")
+    assert done.returncode == 0, done.stderr
+    assert workload in done.stdout
+
+
+@pytest.mark.parametrize("bad", [["--predicates", "30"], ["--width", "2"], ["--filters", "0"], ["--filters", "x"]])
+def test_bench_says_what_is_wrong(bad):
+    done = mercast("bench", "matching", *bad)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr + done.stdout
+    assert len((done.stderr + done.stdout).strip()) > 10
+
+
+def test_demo_shows_rate_and_matches():
+    done = mercast("demo", "--filters", "200", "--seconds", "1.5")
+    assert done.returncode == 0, done.stderr
+    assert "quotes/s" in done.stdout
+    assert "against 200 filters" in done.stdout

@@ -1,0 +1,213 @@
+"""What a bad filter is told, and what a filter looks like when printed."""
+
+import pytest
+
+from mercast.content import ContentError, Filter, FilterError
+from mercast.content.expression import And, Between, Compare, In, IsNull, Like, Not, Or
+from mercast.limits import Limits
+
+ERRORS = [
+    # text, line, column, found, part of what is expected, part of the hint
+    ('symbol = "ACME"', 1, 10, '"ACME"', "a string in single quotes", "for a string write 'ACME'"),
+    ('symbol = "O\'Neil"', 1, 10, '"O\'Neil"', "a value", "write 'O''Neil'"),
+    ("symbol = ACME", 1, 10, "the name ACME", "a value", "for a string write 'ACME'"),
+    ("price == 5", 1, 7, "==", "", "one ="),
+    ("price => 5", 1, 7, "=>", "", "write >="),
+    ("price =< 5", 1, 7, "=<", "", "write <="),
+    ("a && b", 1, 3, "&&", "", "write AND"),
+    ("a || b", 1, 3, "||", "", "write OR"),
+    ("! a", 1, 1, "!", "", "write NOT"),
+    ("x = ‘a’", 1, 5, "‘", "", "straight single quotes"),
+    ("x IN [1]", 1, 6, "[", "", "IN (1, 2)"),
+    ("`x` = 1", 1, 1, "`", "", "double quotes"),
+    ("x ~ 'a'", 1, 3, "~", "", "LIKE"),
+    ("x = 1;", 1, 6, ";", "", "no semicolon"),
+    ("price * 2 > 5", 1, 7, "*", "", "arithmetic"),
+    ("x = #", 1, 5, "'#'", "a part of a filter", ""),
+    ("1 < x < 5", 1, 7, "<", "AND, OR", "BETWEEN 1 AND 5"),
+    ("x < 1 < 5", 1, 7, "<", "AND, OR", "BETWEEN 1 AND 5"),
+    ("x = NULL", 1, 5, "NULL", "a value", "IS NULL"),
+    ("x =", 1, 4, "the end of the filter", "a value", ""),
+    ("x = (1)", 1, 5, "(", "a value", "no parentheses"),
+    ("price > 5 AND", 1, 14, "the end of the filter", "a condition", "after AND, OR or NOT is missing"),
+    ("AND x = 1", 1, 1, "AND", "a condition", "missing before it"),
+    ("(a", 1, 3, "the end of the filter", "a closing parenthesis", ""),
+    ("a)", 1, 2, ")", "the end of the filter", "no parenthesis is open"),
+    ("x NOT = 5", 1, 7, "=", "BETWEEN, IN or LIKE", "NOT price = 5"),
+    ("x IN ()", 1, 7, ")", "a value", "lacks a value"),
+    ("x IN 1", 1, 6, "the number 1", "in parentheses", "IN (1, 2)"),
+    ("x IN (1 2)", 1, 9, "the number 2", "a comma or a closing parenthesis", ""),
+    ("x BETWEEN 1", 1, 12, "the end of the filter", "AND", "BETWEEN 1 AND 5"),
+    ("lower(x) = 'a'", 1, 6, "(", "a comparison", "functions are not part"),
+    ("x LIKE 5", 1, 8, "the number 5", "a pattern in single quotes", ""),
+    (r"x LIKE 'a\b'", 1, 8, r"the string 'a\b'", "a pattern", "stands before 'b'"),
+    ("x LIKE 'a\\'", 1, 8, "the string 'a\\'", "a pattern", "at the end"),
+    ("x LIKE 'a' ESCAPE 'ab'", 1, 19, "the string 'ab'", "one escape character", ""),
+    ("x LIKE 'a' ESCAPE !", 1, 19, "!", "", ""),
+    ("x = 12abc", 1, 5, "12abc", "a number", ""),
+    ("x = 1.2.3", 1, 5, "1.2.3", "a number", ""),
+    ("x = 'abc", 1, 5, "a single quote that is never closed", "a closing '", "written twice"),
+    ('"abc = 1', 1, 1, "a double quote that is never closed", 'a closing "', "written twice"),
+    ("x = 1e999", 1, 5, "the number 1e999", "a finite number", ""),
+    ("x = -1e999", 1, 6, "the number 1e999", "a finite number", ""),
+    ("x = 9223372036854775808", 1, 5, "the number 9223372036854775808", "64 bits", "write a float"),
+    ("x = -9223372036854775809", 1, 6, "the number 9223372036854775809", "64 bits", "write a float"),
+    ("x = " + "9" * 5000, 1, 5, "the number 9999999999", "64 bits", ""),
+    ("x = nan", 1, 5, "the name nan", "a value", "NaN and infinity"),
+    ("x = -Infinity", 1, 6, "the name Infinity", "a number after the sign", ""),
+    ("x IS TRUE", 1, 6, "TRUE", "NULL", "by its name alone"),
+    ("a-b = 3", 1, 2, "-", "AND, OR", '"a-b"'),
+    ("in = 3", 1, 1, "in", "a condition", '"in"'),
+    ("x ilike 'a'", 1, 3, "the name ilike", "AND, OR", "LIKE"),
+    ("a b", 1, 3, "the name b", "AND, OR or the end", ""),
+    ("x 5", 1, 3, "the number 5", "AND, OR or the end", "is an operator missing"),
+    ("5", 1, 2, "the end of the filter", "a comparison", "starts with an attribute"),
+    ("5 < 6", 1, 5, "the number 6", "the name of an attribute", "5 is a value"),
+    ("x = 1 AND\n  (y = 2\n  OR z == 3)", 3, 8, "==", "", "one ="),
+    ('"" = 1', 1, 1, '""', "the name of an attribute", "at least one character"),
+    ("NOT", 1, 4, "the end of the filter", "a condition", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "found", "expected", "hint"), ERRORS, ids=[e[0][:40] for e in ERRORS]
+)
+def test_an_error_names_the_place_and_what_would_be_right(text, line, column, found, expected, hint):
+    with pytest.raises(FilterError) as raised:
+        Filter.parse(text)
+    error = raised.value
+    assert (error.line, error.column) == (line, column)
+    assert found in error.found
+    assert expected in error.expected
+    assert hint in error.hint
+    assert f"line {line}, column {column}: found {error.found}, expected {error.expected}" in str(error)
+    assert error.hint in str(error)
+
+
+def test_an_error_shows_the_line_with_a_caret():
+    with pytest.raises(FilterError) as raised:
+        Filter.parse("price > 1 AND\nsymbol = ACME")
+    assert str(raised.value).splitlines()[1:] == ["  symbol = ACME", "           ^"]
+
+
+def test_of_a_very_long_line_the_part_around_the_place_is_shown():
+    with pytest.raises(FilterError) as raised:
+        Filter.parse(" AND ".join(["price > 1"] * 50) + " AND symbol == 1" + " AND price > 1" * 50)
+    _, shown, caret = str(raised.value).splitlines()
+    assert len(shown) < 120
+    assert shown[caret.index("^") :].startswith("== 1")
+    assert shown.startswith("  …")
+    assert shown.endswith("…")
+
+
+LIMITS = [
+    ("x = 1" + " " * 70_000, "65536 are allowed"),
+    ("(" * 33 + "x" + ")" * 33, "at most 32 nested"),
+    ("NOT " * 33 + "x", "at most 32 nested"),
+    ("(" * 60_000, "at most 32 nested"),
+    ("x IN (" + ", ".join("1" for _ in range(8_193)) + ")", "at most 8192 values"),
+    (" OR ".join("x" for _ in range(8_193)), "at most 8192 values"),
+    ("x LIKE '" + "a" * 1025 + "'", "at most 1024 characters"),
+    ("a" * 256 + " = 1", "at most 255 are allowed"),
+    ("x = '\ud800'", "surrogate"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), LIMITS, ids=[says for _, says in LIMITS])
+def test_what_is_too_large_or_too_deep_is_refused(text, says):
+    with pytest.raises(ContentError, match=says):
+        Filter.parse(text)
+
+
+def test_what_is_just_small_enough_is_taken():
+    assert Filter.parse("(" * 32 + "x = 1" + ")" * 32).matches({"x": 1})
+    assert Filter.parse("NOT " * 32 + "x").matches({"x": True})
+    assert Filter.parse("(x) AND " * 40 + "NOT (x = 1)").matches({"x": True}) is False
+    assert Filter.parse("x IN (" + ", ".join("1" for _ in range(8_192)) + ")").matches({"x": 1})
+    assert Filter.parse("x LIKE '" + "a" * 1024 + "'").matches({"x": "a" * 1024})
+    assert Filter.parse("a" * 255 + " = 1").matches({"a" * 255: 1})
+    assert Filter.parse("x = 000000000000000000000000000001").matches({"x": 1})
+
+
+def test_limits_can_be_changed():
+    with pytest.raises(ContentError, match="at most 2 nested"):
+        Filter.parse("(((x)))", Limits(filter_depth=2))
+
+
+@pytest.mark.parametrize("text", [None, 5, b"x = 1"])
+def test_a_filter_is_a_text(text):
+    with pytest.raises(ContentError, match="a filter is a text"):
+        Filter.parse(text)
+
+
+@pytest.mark.timeout(60)
+def test_a_huge_or_of_ands_is_normalised_within_bounds():
+    """It takes a fraction of a second; without the bound on boxes it would not end."""
+    clause = "(" + " OR ".join(f"a{n} = 1 AND b{n} = 2" for n in range(60)) + ")"
+    filter = Filter.parse(" AND ".join([clause] * 30))
+    assert not filter.boxes.exact
+    assert filter.matches({"a3": 1, "b3": 2})
+
+
+@pytest.mark.timeout(60)
+def test_like_takes_time_bounded_by_text_times_pattern():
+    """A backtracking regular expression takes minutes for this."""
+    filter = Filter.parse("x LIKE '" + "%a_a" * 100 + "%b'")
+    assert not filter.matches({"x": "a" * 20_000})
+
+
+EXPRESSIONS = [
+    ("", And(())),
+    ("a = 1", Compare("a", "=", 1)),
+    ("a", Compare("a", "=", True)),
+    ("1.5 >= a", Compare("a", "<=", 1.5)),
+    ("a AND b = 1 AND c = 2", And((Compare("a", "=", True), Compare("b", "=", 1), Compare("c", "=", 2)))),
+    ("a = 1 OR b = 1 AND c = 1", Or((Compare("a", "=", 1), And((Compare("b", "=", 1), Compare("c", "=", 1)))))),
+    ("NOT a = 1 OR b = 1", Or((Not(Compare("a", "=", 1)), Compare("b", "=", 1)))),
+    ("a NOT BETWEEN 1 AND 2", Not(Between("a", 1, 2))),
+    ("a NOT IN ('x', 2)", Not(In("a", ("x", 2)))),
+    ("a NOT LIKE 'x!%' ESCAPE '!'", Not(Like("a", "x!%", "!"))),
+    ("a IS NOT NULL", Not(IsNull("a"))),
+]
+
+
+@pytest.mark.parametrize(("text", "expression"), EXPRESSIONS)
+def test_expressions(text, expression):
+    assert Filter.parse(text).expression == expression
+
+
+PRINTED = [
+    ("a  =  1", "a = 1"),
+    ("A and not B", "A = TRUE AND NOT B = TRUE"),
+    ("(a = 1 or b = 2) and c = 3", "(a = 1 OR b = 2) AND c = 3"),
+    ("(a = 1 and b = 2) or c = 3", "a = 1 AND b = 2 OR c = 3"),
+    ("not (a = 1 or b = 2)", "NOT (a = 1 OR b = 2)"),
+    ("not not a = 1", "NOT NOT a = 1"),
+    ("not (a in (1, 2))", "a NOT IN (1, 2)"),
+    ("not a is null", "a IS NOT NULL"),
+    ("not a between 1 and 2", "a NOT BETWEEN 1 AND 2"),
+    ("a not like 'x\\%%'", "a NOT LIKE 'x\\%%'"),
+    ("a like 'x!%' escape '!'", "a LIKE 'x!%' ESCAPE '!'"),
+    ("\"in\" = 'it''s'", "\"in\" = 'it''s'"),
+    ('"a b" = 1 and "a""b" = 2', '"a b" = 1 AND "a""b" = 2'),
+    ("a.b = 1e-7", "a.b = 1e-07"),
+    ("a = -5 and b = -0.0", "a = -5 AND b = -0.0"),
+    ("FALSE or a = TRUE", "FALSE OR a = TRUE"),
+    ("TRUE", ""),
+    ("NOT TRUE", "NOT TRUE"),
+]
+
+
+@pytest.mark.parametrize(("text", "printed"), PRINTED)
+def test_printing(text, printed):
+    assert str(Filter.parse(text)) == printed
+    assert str(Filter.parse(printed)) == printed
+
+
+def test_filters_are_equal_and_hash_equal_if_written_the_same_way():
+    a, b = Filter.parse("x = 1 AND y = 2"), Filter.parse("x=1  and y=2")
+    assert a == b
+    assert hash(a) == hash(b)
+    assert a != Filter.parse("y = 2 AND x = 1")
+    assert a != "x = 1 AND y = 2"
+    assert repr(a) == "Filter.parse('x = 1 AND y = 2')"
