@@ -53,15 +53,15 @@ def matching(
     from mercast_loadtest.bench.matching import measure
     from mercast_loadtest.bench.report import print_result, write_json
 
-    try:
-        chosen: Workload = Uniform(attributes, predicates, width) if workload == "uniform" else None  # type: ignore[assignment]
-    except ValueError as error:
-        sys.exit(f"mercast bench: {error}")
-    chosen = chosen or (Stock() if workload == "stock" else Zipf())
     if min(filters, events, batch) < 1:
         sys.exit("mercast bench: filters, events and batch must be at least 1")
+    try:
+        uniform = Uniform(attributes, predicates, width)
+    except ValueError as error:
+        sys.exit(f"mercast bench: {error}")
+    drawn_from: Workload = {"uniform": uniform, "stock": Stock(), "zipf": Zipf()}[workload]
     compiled = {"auto": None, "numba": True, "numpy": False}[loop]
-    result = measure(chosen, filters=filters, events=events, batch=batch, seed=seed, compiled=compiled)
+    result = measure(drawn_from, filters=filters, events=events, batch=batch, seed=seed, compiled=compiled)
     name = f"{workload}, {filters:,} filters"
     print_result(name, result)
     if json is not None:

@@ -13,9 +13,10 @@ from mercast.content.boxes import Box
 from mercast.content.filter import Filter
 from mercast.content.values import INT_MAX, INT_MIN
 from mercast.limits import Limits
-from mercast.matching.bitmaps import Bitmaps, build
+from mercast.matching.bitmaps import Bitmaps
 from mercast.matching.codes import KINDS, STRING, Strings
 from mercast.matching.coding import Coding
+from mercast.matching.layout import build
 from mercast.matching.loops import Found, events_of, kept
 from mercast.matching.slots import (
     CHECK,

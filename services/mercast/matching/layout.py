@@ -1,0 +1,100 @@
+"""How bitmaps are laid out: which attributes get columns, where their cells meet, in which order slots lie.
+
+Slots that ask for similar values lie side by side, and the most selective columns come first: so a whole word of 64
+slots is usually excluded after two or three rows, and the loop over the columns ends early.
+"""
+
+import numpy as np
+
+from mercast.limits import Limits
+from mercast.matching.bitmaps import WORD, Bitmaps, Column
+from mercast.matching.codes import BOOL, KINDS, MISSING
+from mercast.matching.slots import Array, owners_of
+
+MOST_CELLS = 256
+"""Cells per column and kind. More would leave fewer slots to check, but no longer fit the processor's cache."""
+
+_RARE = 256
+"""An attribute gets a column if at least one slot in so many asks about it; for fewer a row would be mostly empty."""
+
+_SORTED_BY = 8
+"""Columns that decide which slots are neighbours; with 64 slots to a word, more make no difference."""
+
+_GRAIN = 8
+"""Slots are neighbours if their intervals differ by less than this part of their usual width."""
+
+
+def build(slots: Array, checks: Array, limits: Limits) -> tuple[Bitmaps, Array]:
+    """Bitmaps for these slots, and the order in which the slots must be laid (new place -> old place)."""
+    room = max(4 * WORD, len(slots) // 4)
+    owners = owners_of(slots)
+    rows = limits.bitmap_bytes * 8 // (len(slots) + room)
+    columns = _columns(checks["key"] // KINDS, checks, len(slots), rows)
+    bitmaps = Bitmaps(columns, len(slots), room)
+    lay = [_layout(bitmaps, place, column, owners, checks, len(slots)) for place, column in enumerate(columns)]
+    best = sorted(range(len(columns)), key=lambda place: (-lay[place][0], place))
+    keys = [lay[place][1] for place in best[:_SORTED_BY]]
+    order = np.lexsort(keys[::-1]) if keys else np.arange(len(slots))
+    new_place = np.empty(len(slots), np.intp)
+    new_place[order] = np.arange(len(slots))
+    columns = [columns[place] for place in best]
+    bitmaps = Bitmaps(columns, len(slots), room)
+    bitmaps.fill(columns, new_place[owners], checks, len(slots))
+    return bitmaps, order
+
+
+def _columns(attributes: Array, checks: Array, slots: int, rows: int) -> list[Column]:
+    """The attributes worth a column, with cells as fine as the memory for rows allows."""
+    asked, counts = np.unique(attributes, return_counts=True)
+    worth = asked[counts * _RARE >= slots]
+    worth = worth[np.argsort(-counts[counts * _RARE >= slots], kind="stable")][: rows // (KINDS + 1)]
+    by_attribute = np.argsort(attributes, kind="stable")
+    first = np.searchsorted(attributes[by_attribute], worth)
+    last = np.searchsorted(attributes[by_attribute], worth, side="right")
+    places = [by_attribute[start:stop] for start, stop in zip(first, last, strict=True)]
+    cells = MOST_CELLS
+    while True:
+        columns = [
+            Column(attribute, mine, {kind: _cuts(kind, checks[mine], cells) for kind in range(KINDS)})
+            for attribute, mine in zip(worth.tolist(), places, strict=True)
+        ]
+        if cells == 1 or sum(column.rows for column in columns) <= rows:
+            return columns
+        cells //= 2
+
+
+def _cuts(kind: int, checks: Array, cells: int) -> Array:
+    """Where the cells of one kind meet: at all the bounds, or at evenly many of them where there are too many."""
+    if kind == MISSING:
+        return np.empty(0)
+    if kind == BOOL:
+        return np.array([0.5])
+    mine = checks[checks["key"] % KINDS == kind]
+    with np.errstate(over="ignore"):  # beyond the largest float lies infinity, which is no cut
+        bounds = np.concatenate([mine["low"], np.nextafter(mine["high"], np.inf)])
+    bounds = np.sort(bounds[np.isfinite(bounds)])
+    distinct = np.unique(bounds)
+    if len(distinct) < cells:
+        return distinct
+    return np.unique(bounds[np.linspace(0, len(bounds), cells, endpoint=False).astype(np.intp)[1:]])
+
+
+def _layout(
+    bitmaps: Bitmaps, place: int, column: Column, owners: Array, checks: Array, slots: int
+) -> tuple[float, Array]:
+    """How much a column excludes, and a sorting key for its slots: similar intervals get equal keys, others zero."""
+    mine = checks[column.checks]
+    kinds = mine["key"] % KINDS
+    low, high = bitmaps.rows_of(place, kinds, mine["low"]), bitmaps.rows_of(place, kinds, mine["high"])
+    cells = bitmaps.cells[place]
+    of_kind = (cells["last"] - cells["first"] + 1)[kinds]
+    owner = owners[column.checks]
+    allowed = np.zeros(slots)
+    np.add.at(allowed, owner, (high - low + 1) / of_kind)
+    asks = np.zeros(slots, np.bool_)
+    asks[owner] = True
+    excludes = float(np.sum(1 - np.minimum(allowed[asks], 1)))
+    grain = max(1, int(np.mean(high - low + 1)) // _GRAIN)
+    key = np.zeros(slots, np.intp)
+    key[owner] = 1 + (low + high) // 2 // grain
+    return excludes, key
