@@ -59,9 +59,9 @@ def matching(
         uniform = Uniform(attributes, predicates, width)
     except ValueError as error:
         sys.exit(f"mercast bench: {error}")
-    drawn_from: Workload = {"uniform": uniform, "stock": Stock(), "zipf": Zipf()}[workload]
+    workloads: dict[str, Workload] = {"uniform": uniform, "stock": Stock(), "zipf": Zipf()}
     compiled = {"auto": None, "numba": True, "numpy": False}[loop]
-    result = measure(drawn_from, filters=filters, events=events, batch=batch, seed=seed, compiled=compiled)
+    result = measure(workloads[workload], filters=filters, events=events, batch=batch, seed=seed, compiled=compiled)
     name = f"{workload}, {filters:,} filters"
     print_result(name, result)
     if json is not None:
