@@ -45,7 +45,7 @@ mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants
 
 lock: $(READY)  ## make the lock file anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-	  --extra broker --group dev --output-file requirements.lock pyproject.toml
+	  --extra broker --extra lab --group dev --output-file requirements.lock pyproject.toml
 
 clean:  ## remove the environment and all that was made
 	rm -rf $(VENV) mutants dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache

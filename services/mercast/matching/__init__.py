@@ -2,5 +2,6 @@
 
 from mercast.matching.index import Index
 from mercast.matching.scan import Scan
+from mercast.matching.typed import Matcher, TypedMatcher
 
-__all__ = ["Index", "Scan"]
+__all__ = ["Index", "Matcher", "Scan", "TypedMatcher"]

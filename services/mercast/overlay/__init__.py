@@ -1,0 +1,1 @@
+"""Graph, link state, shortest paths, failure detection, splitting of lists. Pure."""

@@ -1,0 +1,201 @@
+"""Control state between brokers: what we told each peer, and what each told us.
+
+A strategy says what a peer should know (`tell`, `untell`) and is told what peers say (`heard`, `unheard`). Underneath,
+a reliable channel per peer brings the two sides into agreement; strategies never see loss, repeats or restarts. A peer
+that starts anew repeats everything; what it did not repeat is unheard at the end, so nothing flickers.
+
+Telling has a *cause*: a client's request, or an item heard from a peer. A cause is settled when everything told because
+of it is settled at the peers that can be reached. So news of a settled subscription travels back hop by hop, whatever
+path a strategy sent it along.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from mercast.overlay.channel import Channel
+from mercast.protocol.messages import Complete, Control, Drop, Put
+
+Key: TypeAlias = tuple[Any, ...]
+
+
+class Request(NamedTuple):
+    """The cause: a client's request."""
+
+    client: str
+    number: int
+
+
+class Item(NamedTuple):
+    """The cause: an item heard from a peer."""
+
+    peer: int
+    stream: tuple[int, int]
+    number: int
+
+
+Cause: TypeAlias = Request | Item
+
+_NOBODY = Item(-1, (-1, -1), 0)
+"""The cause of what nobody waits for."""
+
+
+class Listener(Protocol):
+    """Who wants to know what peers say."""
+
+    def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
+
+    def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
+
+
+class Exchange:
+    def __init__(self, me: int, incarnation: int, listener: Listener, resend_after: float) -> None:
+        self._me, self._incarnation, self._resend_after = me, incarnation, resend_after
+        self._listener = listener
+        self._channels: dict[int, Channel] = {}
+        self._streams = 0
+        self.told: dict[int, dict[Key, Any]] = {}
+        self.said: dict[int, dict[Key, Any]] = {}
+        """What each peer has told us."""
+        self._not_repeated: dict[int, set[Key]] = {}
+        """Of a peer that started anew: what it said before and has not said again."""
+        self._waiting: dict[tuple[int, int], tuple[Key, Cause]] = {}
+        """Items told (peer, number) that some cause waits for."""
+        self._open: dict[Cause, set[tuple[int, int]]] = {}
+        """Causes that are not settled, with the items they wait for."""
+        self.settled: list[Request] = []
+        """Requests that have become settled; whoever reads this empties it."""
+
+    # -- what peers should know --------------------------------------------------------------------------------------
+
+    def meet(self, peer: int) -> None:
+        """A peer can be reached for the first time, or was restarted: tell it everything from the start."""
+        channel = self._channels.get(peer)
+        if channel is None:
+            channel = self._channels[peer] = Channel(self._me, peer, self._resend_after)
+            self.told[peer] = {}
+        self._start_anew(channel)
+
+    def part(self, peer: int) -> None:
+        """A peer is gone for good: forget it, and what it said."""
+        self.lose(peer)
+        self._channels.pop(peer, None)
+        self.told.pop(peer, None)
+        self._not_repeated.pop(peer, None)
+        for key, value in list(self.said.pop(peer, {}).items()):
+            self._listener.unheard(peer, key, value, _NOBODY)
+
+    def lose(self, peer: int) -> None:
+        """A peer cannot be reached for now: nobody waits for it."""
+        for waited in [waited for waited in self._waiting if waited[0] == peer]:
+            self._release(waited)
+
+    def tell(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
+        told = self.told[peer]
+        if key not in told or told[key] != value:
+            told[key] = value
+            self._put(peer, Put(key, value), key, cause)
+
+    def untell(self, peer: int, key: Key, cause: Cause) -> None:
+        if self.told[peer].pop(key, None) is not None:
+            self._put(peer, Drop(key), key, cause)
+
+    def _put(self, peer: int, item: Put | Drop, key: Key, cause: Cause) -> None:
+        self._wait((peer, self._channels[peer].put(item)), key, cause)
+
+    def _start_anew(self, channel: Channel) -> None:
+        """Tell everything again. Causes that waited for an item wait for it in the new stream."""
+        peer, told = channel.peer, self.told[channel.peer]
+        before = [(key, cause) for (who, _), (key, cause) in self._waiting.items() if who == peer]
+        waited = [at for at in self._waiting if at[0] == peer]
+        self._streams += 1
+        channel.start((self._incarnation, self._streams), [*(Put(*pair) for pair in told.items()), Complete()])
+        number_of = {key: number for number, key in enumerate(told, 1)}
+        end = len(told) + 1
+        for at, (key, cause) in zip(waited, before, strict=True):
+            self._waiting.pop(at)
+            self._open[cause].discard(at)
+            self._wait((peer, number_of.get(key, end)), key, cause)
+
+    # -- what peers say ----------------------------------------------------------------------------------------------
+
+    def receive(self, message: Control) -> None:
+        channel = self._channels.get(message.source)
+        if channel is None:
+            return  # not met yet: it will send again
+        if channel.is_forgotten_by(message):
+            self._start_anew(channel)
+        arrival = channel.receive(message)
+        for number in arrival.settled:
+            self._release((message.source, number))
+        said = self.said.setdefault(message.source, {})
+        if arrival.anew:
+            self._not_repeated[message.source] = set(said)
+        for number, item in arrival.items:
+            self._apply(channel, said, number, item)
+
+    def _apply(self, channel: Channel, said: dict[Key, Any], number: int, item: Put | Drop | Complete) -> None:
+        peer, cause = channel.peer, Item(channel.peer, channel.heard, number)
+        old = self._not_repeated.get(peer, set())
+        channel.await_consequences(number)
+        self._open[cause] = set()
+        match item:
+            case Put(key, value):
+                old.discard(key)
+                if key in said and said[key] != value:
+                    self._listener.unheard(peer, key, said[key], cause)
+                if key not in said or said[key] != value:
+                    said[key] = value
+                    self._listener.heard(peer, key, value, cause)
+            case Drop(key):
+                old.discard(key)
+                if key in said:
+                    self._listener.unheard(peer, key, said.pop(key), cause)
+            case Complete():
+                for key in sorted(self._not_repeated.pop(peer, ())):
+                    self._listener.unheard(peer, key, said.pop(key), cause)
+        self.close_if_settled(cause)
+
+    # -- settling ----------------------------------------------------------------------------------------------------
+
+    def open(self, request: Request) -> None:
+        """From now on things are told because of this request; `close_if_settled` ends that."""
+        self._open[request] = set()
+
+    def _wait(self, at: tuple[int, int], key: Key, cause: Cause) -> None:
+        if cause in self._open:
+            self._waiting[at] = key, cause
+            self._open[cause].add(at)
+
+    def _release(self, at: tuple[int, int]) -> None:
+        waited = self._waiting.pop(at, None)
+        if waited is not None:
+            self._open[waited[1]].discard(at)
+            self.close_if_settled(waited[1])
+
+    def close_if_settled(self, cause: Cause) -> None:
+        if self._open.get(cause):
+            return
+        if self._open.pop(cause, None) is None:
+            return
+        if isinstance(cause, Request):
+            self.settled.append(cause)
+        elif cause.peer in self._channels:
+            self._channels[cause.peer].settle(cause.stream, cause.number)
+
+    def missing(self, request: Request) -> tuple[int, ...]:
+        """The peers that have not settled a request yet."""
+        return tuple(sorted({peer for peer, _ in self._open.get(request, ())}))
+
+    def give_up(self, request: Request) -> None:
+        for at in self._open.pop(request, ()):
+            self._waiting.pop(at, None)
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def messages(self, now: float, reachable: Callable[[int], bool]) -> list[Control]:
+        made = (channel.message(now) for peer, channel in sorted(self._channels.items()) if reachable(peer))
+        return [message for message in made if message is not None]
+
+    def next_deadline(self, reachable: Callable[[int], bool]) -> float:
+        deadlines = (channel.next_deadline() for peer, channel in self._channels.items() if reachable(peer))
+        return min(deadlines, default=float("inf"))

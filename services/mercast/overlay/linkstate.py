@@ -1,0 +1,81 @@
+"""Link state: what every broker says of itself, the newest record of each; and what follows, the topology.
+
+Only brokers that can be reached count: they make up the digest, so that two neighbours with equal views have equal
+digests. A record of one that cannot be reached is kept for a while, for it may come back, and then dropped.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from hashlib import blake2b
+
+from mercast.overlay.routes import Routes
+from mercast.overlay.topology import Topology
+from mercast.protocol.messages import Record
+
+
+class LinkState:
+    def __init__(self, me: int, incarnation: int, clusters: tuple[int, ...] = (0,)) -> None:
+        self.me = me
+        self._records = {me: Record(me, incarnation, 0, clusters, ())}
+
+    @property
+    def mine(self) -> Record:
+        return self._records[self.me]
+
+    def __getitem__(self, broker: int) -> Record:
+        return self._records[broker]
+
+    def __contains__(self, broker: int) -> bool:
+        return broker in self._records
+
+    def set_links(self, links: dict[int, int]) -> Record:
+        """Say anew who the neighbours are."""
+        self._put(self.mine._replace(sequence=self.mine.sequence + 1, links=tuple(sorted(links.items()))))
+        return self.mine
+
+    def learn(self, records: Iterable[Record]) -> list[Record]:
+        """Take in the records that are news; answer those."""
+        news = [record for record in records if record.broker != self.me and self._is_news(record)]
+        for record in news:
+            self._put(record)
+        return news
+
+    def forget(self, broker: int) -> None:
+        if broker != self.me and self._records.pop(broker, None) is not None:
+            self._changed()
+
+    def _is_news(self, record: Record) -> bool:
+        known = self._records.get(record.broker)
+        return known is None or record[1:3] > known[1:3]
+
+    def _put(self, record: Record) -> None:
+        self._records[record.broker] = record
+        self._changed()
+
+    def _changed(self) -> None:
+        for derived in ("topology", "routes", "digest"):
+            self.__dict__.pop(derived, None)
+
+    @cached_property
+    def topology(self) -> Topology:
+        return Topology({broker: dict(record.links) for broker, record in self._records.items()})
+
+    @cached_property
+    def routes(self) -> Routes:
+        return Routes(self.topology, self.me)
+
+    @property
+    def reachable(self) -> frozenset[int]:
+        """Brokers that can be reached, this one included."""
+        return self.routes.reachable
+
+    def known(self) -> list[Record]:
+        """The records of the brokers that can be reached."""
+        return [self._records[broker] for broker in sorted(self.reachable)]
+
+    @cached_property
+    def digest(self) -> bytes:
+        return blake2b(repr([record[:3] for record in self.known()]).encode(), digest_size=8).digest()
+
+    def unreachable(self) -> set[int]:
+        return self._records.keys() - self.reachable

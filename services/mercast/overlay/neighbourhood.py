@@ -1,0 +1,111 @@
+"""A broker's neighbours and what it knows of the overlay beyond them.
+
+Neighbours exchange heart-beats; one that is silent for some of them is down (section III-C). A change of neighbours
+makes a new record, which is multicast along the shortest paths to everybody; each broker takes it in before it
+forwards it, so it travels by the new paths. Heart-beats carry a digest of the records: neighbours whose digests stay
+different send each other all they know, so views that differ come together whatever was lost.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+from mercast.overlay.linkstate import LinkState
+from mercast.overlay.split import Split, Splitter, pack
+from mercast.protocol.messages import HeartBeat, Message, Record, Update
+
+Outgoing: TypeAlias = list[tuple[int, Message]]
+"""(neighbour, message), in order."""
+
+FLOODED = b""
+"""The list of an update that goes to whomever it is news for."""
+
+
+class Timing(NamedTuple):
+    """Seconds."""
+
+    heart_beat: float = 1.0
+    misses: int = 3
+    """Heart-beats without a word from a neighbour before it counts as down."""
+
+
+class Neighbour:
+    """What is known of one neighbour."""
+
+    def __init__(self, cost: int, now: float) -> None:
+        self.cost = cost
+        self.last_heard = now
+        self.last_sent = 0.0
+        """When its last heart-beat was sent, by its clock."""
+        self.differed = False
+        """Its last heart-beat had another digest than ours."""
+
+
+class Neighbourhood:
+    def __init__(self, state: LinkState, timing: Timing) -> None:
+        self.state = state
+        self.neighbours: dict[int, Neighbour] = {}
+        self._timing = timing
+        self._next_beat = float("inf")
+        self._splitter: Splitter | None = None
+
+    def link_up(self, now: float, neighbour: int, cost: int) -> Outgoing:
+        """The new neighbour gets all records; the others get the one that changed."""
+        self.neighbours[neighbour] = Neighbour(cost, now)
+        self._next_beat = min(self._next_beat, now + self._timing.heart_beat)
+        return [*self._links_changed(), (neighbour, self._everything())]
+
+    def link_down(self, neighbour: int) -> Outgoing:
+        if self.neighbours.pop(neighbour, None) is None:
+            return []
+        return self._links_changed()
+
+    def beat(self, now: float) -> tuple[Outgoing, list[int]]:
+        """Heart-beats that are due, and the neighbours that have been silent for too long."""
+        if now < self._next_beat:
+            return [], []
+        self._next_beat = now + self._timing.heart_beat if self.neighbours else float("inf")
+        patience = self._timing.heart_beat * (self._timing.misses + 0.5)
+        silent = [who for who, neighbour in self.neighbours.items() if now - neighbour.last_heard > patience]
+        digest = self.state.digest
+        return [(who, HeartBeat(digest, now, one.last_sent)) for who, one in self.neighbours.items()], silent
+
+    def next_deadline(self) -> float:
+        return self._next_beat
+
+    def heard_beat(self, neighbour: int, beat: HeartBeat) -> Outgoing:
+        one = self.neighbours[neighbour]
+        one.last_sent = beat.sent
+        differs = beat.digest != self.state.digest
+        # News is usually on its way already: only a difference that lasts is worth telling everything.
+        lasting, one.differed = differs and one.differed, differs
+        return [(neighbour, self._everything())] if lasting else []
+
+    def heard_update(self, neighbour: int, update: Update) -> Outgoing:
+        """Take the records in, then send them on: to the rest of the list, or what is news to the other neighbours."""
+        news = self._learn(update.records)
+        if update.destinations != FLOODED:
+            return self._along(update.destinations, update.hops + 1, update.records)
+        flooded = Update(FLOODED, update.hops + 1, tuple(news))
+        return [(who, flooded) for who in self.neighbours if who != neighbour] if news else []
+
+    def split(self, destinations: bytes) -> Split:
+        """By the paper's rule, over the routes of now."""
+        if self._splitter is None:
+            self._splitter = Splitter(self.state.routes)
+        return self._splitter(destinations)
+
+    def _everything(self) -> Update:
+        return Update(FLOODED, 0, tuple(self.state.known()))
+
+    def _links_changed(self) -> Outgoing:
+        record = self.state.set_links({who: one.cost for who, one in self.neighbours.items()})
+        self._splitter = None
+        return self._along(pack(self.state.reachable - {self.state.me}), 0, (record,))
+
+    def _learn(self, records: tuple[Record, ...]) -> list[Record]:
+        news = self.state.learn(records)
+        if news:
+            self._splitter = None
+        return news
+
+    def _along(self, destinations: bytes, hops: int, records: tuple[Record, ...]) -> Outgoing:
+        return [(hop, Update(part, hops, records)) for hop, part in self.split(destinations) if hop in self.neighbours]

@@ -1,0 +1,63 @@
+"""What a broker does about it."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+from mercast.content.event import Event
+from mercast.protocol.messages import Message
+
+
+class Send(NamedTuple):
+    """Messages to one neighbour, in order."""
+
+    neighbour: int
+    messages: tuple[Message, ...]
+
+
+class Multicast(NamedTuple):
+    """One message to all members of a group."""
+
+    group: tuple[int, ...]
+    message: Message
+
+
+class Deliver(NamedTuple):
+    """One copy to a client, with its subscriptions that matched."""
+
+    client: str
+    event: Event
+    subscriptions: tuple[int, ...]
+
+
+class Answer(NamedTuple):
+    """To a client's request: done with a value, or refused with a reason."""
+
+    client: str
+    request: int
+    value: Any = None
+    refused: str = ""
+
+
+class Settled(NamedTuple):
+    """Every reachable broker concerned knows of an advertisement or subscription; `missing` did not say so in time."""
+
+    client: str
+    request: int
+    missing: tuple[int, ...] = ()
+
+
+class OpenLink(NamedTuple):
+    neighbour: int
+
+
+class CloseLink(NamedTuple):
+    neighbour: int
+    reason: str
+
+
+class Tap(NamedTuple):
+    """A row for the taps: its kind and its fields, as `rows.py` has them."""
+
+    row: Any
+
+
+Effect: TypeAlias = Send | Multicast | Deliver | Answer | Settled | OpenLink | CloseLink | Tap

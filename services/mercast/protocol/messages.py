@@ -1,0 +1,94 @@
+"""What brokers say to each other."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+from mercast.content.event import Event
+
+
+class Packet(NamedTuple):
+    """A published event with what travels unchanged beside it. Attributes and payload pass brokers untouched."""
+
+    event: Event
+    traced: bool = False
+    """Record this event in the taps whatever the sampling says."""
+    crossed: tuple[int, ...] = ()
+    """The clusters that it has left, oldest first."""
+
+
+class Forward(NamedTuple):
+    """An event on its way: the header that changes from hop to hop, and the packet that does not."""
+
+    destinations: bytes
+    """Brokers it is still to reach through this neighbour, with their roles (overlay/split.py)."""
+    hops: int
+    """Links crossed so far in this cluster."""
+    packet: Packet
+    note: Any = None
+    """What a strategy needs beside the list, such as the advertisement whose tree it follows."""
+
+
+class Record(NamedTuple):
+    """What a broker says of itself: link state. The newest by (incarnation, sequence) counts."""
+
+    broker: int
+    incarnation: int
+    sequence: int
+    clusters: tuple[int, ...]
+    links: tuple[tuple[int, int], ...]
+    """(neighbour, cost), ascending."""
+
+
+class Update(NamedTuple):
+    """Records on their way to the brokers of the list."""
+
+    destinations: bytes
+    hops: int
+    records: tuple[Record, ...]
+
+
+class HeartBeat(NamedTuple):
+    """Neighbours tell each other that they live, and what they know: equal digests, equal records."""
+
+    digest: bytes
+    sent: float
+    echo: float
+    """When the neighbour's last heart-beat was sent, by its own clock; with `sent`, this gives RTT and clock offset."""
+
+
+class Put(NamedTuple):
+    """An item of a channel: this is now so."""
+
+    key: tuple[Any, ...]
+    value: Any
+
+
+class Drop(NamedTuple):
+    """An item of a channel: this is no longer so."""
+
+    key: tuple[Any, ...]
+
+
+class Complete(NamedTuple):
+    """An item of a channel: a stream that started anew has said everything; what it did not repeat is no longer so."""
+
+
+class Control(NamedTuple):
+    """One step of the reliable channel between two brokers (overlay/channel.py), routed like an event."""
+
+    source: int
+    target: int
+    hops: int
+    stream: tuple[int, int]
+    """(incarnation, number): a higher one starts anew."""
+    first: int
+    """The sequence number of the first item."""
+    items: tuple[Any, ...]
+    heard: tuple[int, int]
+    """The target's stream that the next two fields speak of."""
+    applied: int
+    """All its items up to this one have been applied."""
+    unsettled: tuple[int, ...]
+    """Of those, the ones whose consequences others have not acknowledged yet."""
+
+
+Message: TypeAlias = Forward | Update | HeartBeat | Control

@@ -1,0 +1,62 @@
+"""Protocol values as plain data (what JSON can hold) and back.
+
+A value with a class becomes {"is": class, field: …}; tuples and lists become lists, which come back as tuples. So a
+recorded run can be read by people, and replayed.
+"""
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from mercast.content.event import Event, EventId
+from mercast.content.filter import Filter
+from mercast.content.types import AttributeType, Declaration
+from mercast.protocol import effects, messages, rows, stimuli
+
+_CLASSES: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        *(Event, EventId, Declaration),
+        *(
+            thing
+            for module in (messages, stimuli, effects, rows)
+            for thing in vars(module).values()
+            if isinstance(thing, type) and thing.__module__ == module.__name__
+        ),
+    )
+}
+
+
+def to_plain(value: Any) -> Any:
+    if isinstance(value, Filter):
+        return {"is": "Filter", "text": str(value)}
+    if isinstance(value, bytes):
+        return {"is": "bytes", "hex": value.hex()}
+    if isinstance(value, AttributeType):
+        return {"is": "AttributeType", "name": value.value}
+    if hasattr(value, "_fields"):
+        return {"is": type(value).__name__} | {name: to_plain(getattr(value, name)) for name in value._fields}
+    if is_dataclass(value):
+        return {"is": type(value).__name__} | {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {"is": "dict", "of": [[to_plain(key), to_plain(item)] for key, item in value.items()]}
+    return value
+
+
+def from_plain(plain: Any) -> Any:
+    if isinstance(plain, list):
+        return tuple(from_plain(item) for item in plain)
+    if not isinstance(plain, dict):
+        return plain
+    content = {name: value for name, value in plain.items() if name != "is"}
+    match plain["is"]:
+        case "Filter":
+            return Filter.parse(content["text"])
+        case "bytes":
+            return bytes.fromhex(content["hex"])
+        case "AttributeType":
+            return AttributeType(content["name"])
+        case "dict":
+            return {from_plain(key): from_plain(value) for key, value in content["of"]}
+    return _CLASSES[plain["is"]](**{name: from_plain(value) for name, value in content.items()})

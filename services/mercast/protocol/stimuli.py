@@ -1,0 +1,103 @@
+"""What can happen to a broker."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+from mercast.content.filter import Filter
+from mercast.content.types import Declaration
+from mercast.protocol.messages import Message
+
+
+class Declare(NamedTuple):
+    client: str
+    request: int
+    declaration: Declaration
+
+
+class Advertise(NamedTuple):
+    client: str
+    request: int
+    type: str
+    filter: Filter
+    """A client's advertisement is known by the request that made it."""
+
+
+class Unadvertise(NamedTuple):
+    client: str
+    request: int
+    advertised: int
+
+
+class Subscribe(NamedTuple):
+    client: str
+    request: int
+    type: str | None
+    filter: Filter
+    echo: bool = True
+    """Whether the client wants its own events back."""
+
+
+class Unsubscribe(NamedTuple):
+    client: str
+    request: int
+    subscribed: int
+
+
+class Publish(NamedTuple):
+    client: str
+    request: int
+    type: str
+    attributes: dict[str, Any]
+    time: int
+    payload: bytes = b""
+    content_type: str = "application/octet-stream"
+    trace: str | None = None
+    traced: bool = False
+
+
+class Leave(NamedTuple):
+    """A client is gone, with all that it declared interest in."""
+
+    client: str
+
+
+class Received(NamedTuple):
+    """All messages read from one neighbour in one go, in order."""
+
+    neighbour: int
+    messages: tuple[Message, ...]
+
+
+class LinkUp(NamedTuple):
+    neighbour: int
+    incarnation: int
+    cost: int = 1
+
+
+class LinkDown(NamedTuple):
+    neighbour: int
+
+
+class Tick(NamedTuple):
+    """A deadline has passed: `next_deadline()` said when."""
+
+
+class Batch(NamedTuple):
+    """Several stimuli at once; the same as one after the other."""
+
+    stimuli: tuple["Stimulus", ...]
+
+
+Stimulus: TypeAlias = (
+    Declare
+    | Advertise
+    | Unadvertise
+    | Subscribe
+    | Unsubscribe
+    | Publish
+    | Leave
+    | Received
+    | LinkUp
+    | LinkDown
+    | Tick
+    | Batch
+)

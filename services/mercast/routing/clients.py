@@ -1,0 +1,58 @@
+"""The local clients of a broker: L-SRT (their advertisements) and L-PRT (their subscriptions)."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from mercast.content.event import Event
+from mercast.content.interest import Advertisement, Subscription
+from mercast.content.types import Types
+from mercast.matching import Matcher, TypedMatcher
+
+
+class Local(NamedTuple):
+    """How a client's advertisement or subscription is known at its broker: by the request that made it."""
+
+    client: str
+    request: int
+
+
+class Clients:
+    def __init__(self, make_matcher: Callable[[], Matcher]) -> None:
+        self.advertisements: dict[Local, Advertisement] = {}
+        self.subscriptions: dict[Local, Subscription] = {}
+        self._without_echo: set[Local] = set()
+        self._matcher = TypedMatcher(make_matcher)
+
+    def subscribe(self, local: Local, subscription: Subscription, echo: bool) -> None:
+        self.subscriptions[local] = subscription
+        self._matcher.add(local, subscription.type, subscription.filter)
+        if not echo:
+            self._without_echo.add(local)
+
+    def unsubscribe(self, local: Local) -> None:
+        del self.subscriptions[local]
+        self._matcher.remove(local)
+        self._without_echo.discard(local)
+
+    def interested(self, types: Types, event: Event) -> dict[str, tuple[int, ...]]:
+        """The clients that get this event, each with the subscriptions that matched."""
+        found: dict[str, list[int]] = {}
+        for local in self._matcher.match(types.lineage(event.type), event.attributes):
+            if local.client != event.publisher or local not in self._without_echo:
+                found.setdefault(local.client, []).append(local.request)
+        return {client: tuple(requests) for client, requests in found.items()}
+
+    def of(self, client: str) -> tuple[list[Local], list[Local]]:
+        """A client's advertisements and subscriptions."""
+
+        def mine(table: Iterator[Local]) -> list[Local]:
+            return [local for local in table if local.client == client]
+
+        return mine(iter(self.advertisements)), mine(iter(self.subscriptions))
+
+    def may_publish(self, types: Types, event: Event) -> bool | None:
+        """Whether the publisher's advertisements allow the event; None if it has none for this type at all."""
+        mine, _ = self.of(event.publisher)
+        lineage = types.lineage(event.type)
+        of_type = [self.advertisements[local] for local in mine if self.advertisements[local].type in lineage]
+        return any(one.filter.matches(event.attributes) for one in of_type) if of_type else None

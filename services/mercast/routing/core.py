@@ -1,0 +1,361 @@
+"""What all strategies share: links, link state, the exchange of control state, clients, settling, time.
+
+A strategy is a subclass that says what to do when a local client advertises, subscribes or publishes, when a peer says
+something, and when an event comes in; everything below that is here, and the same for all.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mercast.content.errors import ContentError
+from mercast.content.event import Event, EventId
+from mercast.content.filter import Filter
+from mercast.content.interest import Advertisement, Interest, Subscription
+from mercast.content.types import Types
+from mercast.content.values import check_attributes
+from mercast.matching import Index, Scan
+from mercast.overlay.exchange import Cause, Exchange, Key, Request
+from mercast.overlay.linkstate import LinkState
+from mercast.overlay.neighbourhood import Neighbourhood, Outgoing
+from mercast.overlay.routes import NO_HOP
+from mercast.overlay.seen import SeenWindow
+from mercast.overlay.split import Splitter
+from mercast.protocol import stimuli
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
+from mercast.protocol.messages import Control, Forward, HeartBeat, Message, Packet, Update
+from mercast.protocol.rows import Delivered, Dropped, Published
+from mercast.protocol.stimuli import Stimulus
+from mercast.routing.clients import Clients, Local
+from mercast.routing.settings import Settings
+
+
+class Core(ABC):
+    def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
+        self.me, self.incarnation = me, incarnation
+        self.settings = settings or Settings()
+        self.types = Types()
+        self.state = LinkState(me, incarnation)
+        self.neighbourhood = Neighbourhood(self.state, self.settings.timing)
+        self.exchange = Exchange(me, incarnation, self, self.settings.resend_after)
+        self.clients = Clients(self.make_matcher)
+        self.seen = SeenWindow()
+        self._sequence = 0
+        self._incarnations: dict[int, int] = {}
+        """Peers that we have met, each with the incarnation that we met."""
+        self._lost: dict[int, float] = {}
+        """Peers out of reach, and since when."""
+        self._settle_by: dict[Request, float] = {}
+        self._parked: list[tuple[float, Forward]] = []
+        self._splitter: tuple[object, Splitter] | None = None
+        self._now = 0.0
+        self._effects: list[Effect] = []
+        self._outbox: dict[int, list[Message]] = {}
+        self._does: dict[type, Callable[[Any], None]] = {
+            stimuli.Advertise: self._advertise,
+            stimuli.Unadvertise: self._unadvertise,
+            stimuli.Subscribe: self._subscribe,
+            stimuli.Unsubscribe: self._unsubscribe,
+            stimuli.Publish: self._publish,
+            stimuli.Leave: self._leave,
+            stimuli.Received: self._received,
+            stimuli.LinkUp: self._link_up,
+            stimuli.LinkDown: self._link_down,
+            stimuli.Tick: self._tick,
+            stimuli.Batch: self._batch,
+        }
+
+    # -- the one mutator ---------------------------------------------------------------------------------------------
+
+    def handle(self, now: float, stimulus: Stimulus) -> list[Effect]:
+        self._now, self._effects, self._outbox = now, [], {}
+        self._does[type(stimulus)](stimulus)
+        for control in self.exchange.messages(now, self._is_peer):
+            self._route(control)
+        for request in self.exchange.settled:
+            self._settle_by.pop(request, None)
+            self._effects.append(Settled(request.client, request.number))
+        self.exchange.settled.clear()
+        sends = [Send(neighbour, tuple(messages)) for neighbour, messages in self._outbox.items()]
+        return [*self._effects, *sends]
+
+    def next_deadline(self) -> float:
+        return min(
+            self.neighbourhood.next_deadline(),
+            self.exchange.next_deadline(self._is_peer),
+            min(self._settle_by.values(), default=float("inf")),
+            min((until for until, _ in self._parked), default=float("inf")),
+            min(self._lost.values(), default=float("inf")) + self.settings.purge_after,
+        )
+
+    # -- what a strategy decides -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def peers(self) -> Iterable[int]:
+        """The brokers to exchange control state with."""
+
+    def met(self, peer: int) -> None:  # noqa: B027
+        """A new peer, or one that was restarted: say what it should know of from the start."""
+
+    @abstractmethod
+    def advertised(self, local: Local, advertisement: Advertisement, cause: Cause) -> None: ...
+
+    @abstractmethod
+    def unadvertised(self, local: Local, cause: Cause) -> None: ...
+
+    @abstractmethod
+    def subscribed(self, local: Local, subscription: Subscription, cause: Cause) -> None: ...
+
+    @abstractmethod
+    def unsubscribed(self, local: Local, cause: Cause) -> None: ...
+
+    @abstractmethod
+    def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
+
+    @abstractmethod
+    def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
+
+    @abstractmethod
+    def published(self, packet: Packet) -> int:
+        """Send a local client's event on its way; how many destinations it has."""
+
+    @abstractmethod
+    def forwarded(self, neighbour: int, forward: Forward) -> None:
+        """An event came in from a neighbour."""
+
+    def overlay_changed(self) -> None:  # noqa: B027
+        """Routes or peers are no longer what they were."""
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    def _advertise(self, asked: stimuli.Advertise) -> None:
+        local = Local(asked.client, asked.request)
+        self._take(local, Advertisement, asked.type, asked.filter, self._add_advertisement)
+
+    def _subscribe(self, asked: stimuli.Subscribe) -> None:
+        def add(local: Local, subscription: Subscription, cause: Cause) -> None:
+            self.clients.subscribe(local, subscription, asked.echo)
+            self.subscribed(local, subscription, cause)
+
+        self._take(Local(asked.client, asked.request), Subscription, asked.type, asked.filter, add)
+
+    def _take(self, local: Local, kind: type[Any], name: str | None, filter: Filter, add: Callable[..., None]) -> None:
+        try:
+            interest: Interest = kind(name, filter)
+            interest.check(self.types)
+            if local in self.clients.advertisements or local in self.clients.subscriptions:
+                raise ContentError(f"request {local.request} has been made before: number requests upwards")
+        except ContentError as error:
+            self._effects.append(Answer(local.client, local.request, refused=str(error)))
+            return
+        self._effects.append(Answer(local.client, local.request))
+        self._because(Request(*local), lambda cause: add(local, interest, cause))
+
+    def _add_advertisement(self, local: Local, advertisement: Advertisement, cause: Cause) -> None:
+        self.clients.advertisements[local] = advertisement
+        self.advertised(local, advertisement, cause)
+
+    def _unadvertise(self, asked: stimuli.Unadvertise) -> None:
+        self._end(asked, Local(asked.client, asked.advertised), self.clients.advertisements, self._drop_advertisement)
+
+    def _unsubscribe(self, asked: stimuli.Unsubscribe) -> None:
+        self._end(asked, Local(asked.client, asked.subscribed), self.clients.subscriptions, self._drop_subscription)
+
+    def _end(self, asked: Any, local: Local, table: dict[Local, Any], drop: Callable[[Local, Cause], None]) -> None:
+        if local not in table:
+            reason = f"request {local.request} made nothing that could be taken back"
+            self._effects.append(Answer(asked.client, asked.request, refused=reason))
+            return
+        self._effects.append(Answer(asked.client, asked.request))
+        self._because(Request(asked.client, asked.request), lambda cause: drop(local, cause))
+
+    def _drop_advertisement(self, local: Local, cause: Cause) -> None:
+        del self.clients.advertisements[local]
+        self.unadvertised(local, cause)
+
+    def _drop_subscription(self, local: Local, cause: Cause) -> None:
+        self.clients.unsubscribe(local)
+        self.unsubscribed(local, cause)
+
+    def _leave(self, asked: stimuli.Leave) -> None:
+        advertisements, subscriptions = self.clients.of(asked.client)
+        for request in [request for request in self._settle_by if request.client == asked.client]:
+            self.exchange.give_up(request)
+            del self._settle_by[request]
+        nobody = Request(asked.client, -1)
+        for local in subscriptions:
+            self._drop_subscription(local, nobody)
+        for local in advertisements:
+            self._drop_advertisement(local, nobody)
+
+    def _because(self, request: Request, change: Callable[[Cause], None]) -> None:
+        """Make a change for a client, and let it know when it is settled."""
+        self.exchange.open(request)
+        self._settle_by[request] = self._now + self.settings.settle_within
+        change(request)
+        self.exchange.close_if_settled(request)
+
+    def _publish(self, asked: stimuli.Publish) -> None:
+        try:
+            attributes = check_attributes(asked.attributes)
+            self.types.check_attributes(asked.type, attributes)
+            event = Event(
+                EventId(self.me, self.incarnation, self._sequence + 1),
+                *(asked.type, attributes, asked.time, asked.client),
+                *(asked.content_type, asked.trace, asked.payload),
+            )
+            self._check_advertised(asked, event)
+        except ContentError as error:
+            self._effects.append(Answer(asked.client, asked.request, refused=str(error)))
+            return
+        self._sequence += 1
+        self.seen.see(event.id)
+        packet = Packet(event, asked.traced)
+        local = self.deliver(packet, 0)
+        count = self.published(packet)
+        self._effects.append(Answer(asked.client, asked.request, count))
+        self.tap(Published(event.id, event.time, event.type, dict(attributes), count, len(event.payload), local))
+
+    def _check_advertised(self, asked: stimuli.Publish, event: Event) -> None:
+        """Publishing without an advertisement for the type advertises all of it."""
+        allowed = self.clients.may_publish(self.types, event)
+        if allowed is None:
+            local = Local(asked.client, -asked.request)
+            self._add_advertisement(local, Advertisement(asked.type), Request(asked.client, -1))
+        elif not allowed:
+            raise ContentError(f"the event lies outside what {asked.client!r} has advertised for type {asked.type!r}")
+
+    def deliver(self, packet: Packet, hops: int) -> int:
+        """One copy to each local client that wants the event; how many."""
+        event = packet.event
+        interested = self.clients.interested(self.types, event)
+        for client, subscriptions in interested.items():
+            self._effects.append(Deliver(client, event, subscriptions))
+            self.tap(Delivered(event.id, event.time, client, subscriptions, hops))
+        return len(interested)
+
+    # -- brokers -----------------------------------------------------------------------------------------------------
+
+    def _received(self, arrival: stimuli.Received) -> None:
+        neighbour = self.neighbourhood.neighbours.get(arrival.neighbour)
+        if neighbour is None:
+            return  # read before the link went down
+        neighbour.last_heard = self._now
+        for message in arrival.messages:
+            match message:
+                case Forward():
+                    self.forwarded(arrival.neighbour, message)
+                case Control():
+                    self._control(message)
+                case HeartBeat():
+                    self._send_all(self.neighbourhood.heard_beat(arrival.neighbour, message))
+                case Update():
+                    if message.hops <= self.hop_limit:
+                        self._send_all(self.neighbourhood.heard_update(arrival.neighbour, message))
+                        self._look_around()
+
+    def _control(self, message: Control) -> None:
+        if message.target == self.me:
+            self.exchange.receive(message)
+        elif message.hops < self.hop_limit:
+            self._route(message._replace(hops=message.hops + 1))
+
+    def _route(self, message: Control) -> None:
+        """Towards the target; what has no route is lost, and sent again by its source."""
+        hop = self.state.routes.next_hop(message.target)
+        if hop != NO_HOP:
+            self.send(hop, message)
+
+    def _link_up(self, link: stimuli.LinkUp) -> None:
+        self._send_all(self.neighbourhood.link_up(self._now, link.neighbour, link.cost))
+        self._look_around()
+
+    def _link_down(self, link: stimuli.LinkDown) -> None:
+        self._send_all(self.neighbourhood.link_down(link.neighbour))
+        self._look_around()
+
+    def _is_peer(self, broker: int) -> bool:
+        return broker in self._incarnations and broker not in self._lost
+
+    def _look_around(self) -> None:
+        """Who can be reached now? Meet the new, miss the lost."""
+        now = set(self.peers())
+        for peer in sorted(self._incarnations.keys() - now - self._lost.keys()):
+            self._lost[peer] = self._now
+            self.exchange.lose(peer)
+        for peer in sorted(now):
+            self._lost.pop(peer, None)
+            if self._incarnations.get(peer) != self.state[peer].incarnation:
+                self._incarnations[peer] = self.state[peer].incarnation
+                self.exchange.meet(peer)
+                self.met(peer)
+        self._unpark()
+        self.overlay_changed()
+
+    # -- events on their way -----------------------------------------------------------------------------------------
+
+    @property
+    def hop_limit(self) -> int:
+        return max(self.settings.least_hops, 2 * len(self.state.reachable))
+
+    @property
+    def split(self) -> Splitter:
+        routes = self.state.routes
+        if self._splitter is None or self._splitter[0] is not routes:
+            self._splitter = routes, Splitter(routes, self.settings.rule)
+        return self._splitter[1]
+
+    def send(self, neighbour: int, message: Message) -> None:
+        self._outbox.setdefault(neighbour, []).append(message)
+
+    def _send_all(self, outgoing: Outgoing) -> None:
+        for neighbour, message in outgoing:
+            self.send(neighbour, message)
+
+    def park(self, forward: Forward) -> None:
+        """No route now: wait for one, for a while."""
+        self._parked.append((self._now + self.settings.wait_for_route, forward))
+
+    def _unpark(self) -> None:
+        parked, self._parked = self._parked, []
+        for until, forward in parked:
+            before = len(self._parked)
+            self.forwarded(self.me, forward)
+            self._parked[before:] = [(until, again) for _, again in self._parked[before:]]
+
+    def drop(self, packet: Packet, why: str) -> None:
+        self.tap(Dropped(packet.event.id, packet.event.time, why))
+
+    def tap(self, row: Any) -> None:
+        self._effects.append(Tap(row))
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def _tick(self, _: stimuli.Tick) -> None:
+        beats, silent = self.neighbourhood.beat(self._now)
+        self._send_all(beats)
+        for neighbour in silent:
+            self._effects.append(CloseLink(neighbour, "silent for too long"))
+            self._link_down(stimuli.LinkDown(neighbour))
+        for request in [request for request, by in self._settle_by.items() if by <= self._now]:
+            self._effects.append(Settled(request.client, request.number, self.exchange.missing(request)))
+            self.exchange.give_up(request)
+            del self._settle_by[request]
+        for peer in [who for who, since in self._lost.items() if since + self.settings.purge_after <= self._now]:
+            del self._lost[peer], self._incarnations[peer]
+            self.exchange.part(peer)
+            self.state.forget(peer)
+            self.seen.forget(peer)
+        for until, forward in self._parked:
+            if until <= self._now:
+                self.drop(forward.packet, "no route")
+        self._parked = [(until, forward) for until, forward in self._parked if until > self._now]
+
+    def _batch(self, batch: stimuli.Batch) -> None:
+        for stimulus in batch.stimuli:
+            self._does[type(stimulus)](stimulus)
+
+    # -- matching ----------------------------------------------------------------------------------------------------
+
+    def make_matcher(self) -> Index | Scan:
+        return Index() if self.settings.matcher == "index" else Scan()

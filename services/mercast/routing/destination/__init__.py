@@ -1,0 +1,1 @@
+"""Match early, carry a destination list, split it by next hop."""

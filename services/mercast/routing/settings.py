@@ -1,0 +1,26 @@
+"""What a strategy can be told at its start."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mercast.overlay.neighbourhood import Timing
+from mercast.overlay.split import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    timing: Timing = field(default_factory=Timing)
+    rule: Rule = "paper"
+    """How destination lists are split among equal paths."""
+    matcher: Literal["index", "scan"] = "index"
+    resend_after: float = 1.0
+    """Seconds before control state that was not answered is sent again."""
+    settle_within: float = 10.0
+    """Seconds before a client is told who has not acknowledged its subscription or advertisement."""
+    purge_after: float = 60.0
+    """Seconds that a broker must be out of reach before what it said is forgotten."""
+    wait_for_route: float = 5.0
+    """Seconds that an event waits for a route; views differ while news travels."""
+    least_hops: int = 16
+    """The hop limit in a small cluster; in others it is twice the number of brokers. A safety net: never used while
+    views agree."""

@@ -1,0 +1,248 @@
+"""Brokers, links and clients on virtual time.
+
+Events happen in the order (time, sequence); all chance comes from one seeded source; so the same seed gives the same
+run, to the byte. Links are connections as TCP has them: in order, and lost whole. What a link may do besides (lose,
+double, reorder, go silent one way) is set on it by the faults.
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any, NamedTuple
+
+from mercast.protocol import stimuli
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
+from mercast.protocol.stimuli import Stimulus
+from mercast.routing.core import Core
+
+
+class Noise(NamedTuple):
+    """What a link does to messages, each with some probability."""
+
+    loss: float = 0.0
+    doubling: float = 0.0
+    reordering: float = 0.0
+
+
+class Link:
+    """The way from one broker to a neighbour; the way back is a link of its own."""
+
+    def __init__(self, latency: float) -> None:
+        self.latency = latency
+        self.cut = False
+        """Everything is lost, and neither end is told."""
+        self.noise = Noise()
+        self.free_at = 0.0
+        """Messages do not overtake each other: when the last one arrives."""
+
+
+class Delivery(NamedTuple):
+    time: float
+    broker: int
+    client: str
+    event: Any
+    subscriptions: tuple[int, ...]
+
+
+class Simulator:
+    def __init__(self, make: Callable[[int, int], Core], seed: int = 0, reconnect_after: float = 0.5) -> None:
+        """`make(broker, incarnation)` gives a fresh broker."""
+        self.now = 0.0
+        self.rng = random.Random(seed)
+        self.brokers: dict[int, Core] = {}
+        self.deliveries: list[Delivery] = []
+        self.answers: dict[tuple[int, str, int], Answer] = {}
+        self.settled: dict[tuple[int, str, int], Settled] = {}
+        self.rows: list[tuple[int, Any]] = []
+        self.messages_sent = 0
+        self._make = make
+        self._reconnect_after = reconnect_after
+        self._links: dict[tuple[int, int], Link] = {}
+        self._connected: dict[tuple[int, int], int] = {}
+        """Ends that think they are connected, with the number of the connection."""
+        self._incarnations: dict[int, int] = {}
+        self._paused: set[int] = set()
+        self._held: dict[int, list[Callable[[], None]]] = {}
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = count()
+        self._tick_at: dict[int, float] = {}
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def at(self, time: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._agenda, (max(time, self.now), next(self._order), action))
+
+    def run(self, until: float) -> None:
+        while self._agenda and self._agenda[0][0] <= until:
+            self.now, _, action = heapq.heappop(self._agenda)
+            action()
+        self.now = max(self.now, until)
+
+    # -- building ----------------------------------------------------------------------------------------------------
+
+    def start(self, broker: int) -> None:
+        """Start a broker, or start it again after a crash."""
+        self._incarnations[broker] = self._incarnations.get(broker, 0) + 1
+        self.brokers[broker] = self._make(broker, self._incarnations[broker])
+        self._tick_at[broker] = float("inf")
+        for one, other in list(self._links):
+            if one == broker:
+                self._connect_soon(one, other)
+
+    def link(self, one: int, other: int, latency: float = 0.01) -> None:
+        self._links[one, other], self._links[other, one] = Link(latency), Link(latency)
+        self._connect_soon(one, other)
+
+    def build(self, edges: Iterable[tuple[int, int]], latency: float = 0.01) -> None:
+        edges = list(edges)
+        for broker in sorted({broker for edge in edges for broker in edge} - self.brokers.keys()):
+            self.start(broker)
+        for one, other in edges:
+            self.link(one, other, latency)
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    def do(self, broker: int, stimulus: Stimulus) -> None:
+        """Give a broker a stimulus now."""
+        self._when_awake(broker, lambda: self._handle(broker, stimulus))
+
+    # -- faults ------------------------------------------------------------------------------------------------------
+
+    def crash(self, broker: int) -> None:
+        """The process is gone; its neighbours' connections break."""
+        self.brokers.pop(broker, None)
+        self._paused.discard(broker)
+        self._held.pop(broker, None)
+        for one, other in [ends for ends in self._connected if broker in ends]:
+            self._disconnect(one, other)
+
+    def pause(self, broker: int) -> None:
+        """The process stands still: connections stay, nothing is read or sent."""
+        self._paused.add(broker)
+
+    def resume(self, broker: int) -> None:
+        self._paused.discard(broker)
+        for action in self._held.pop(broker, []):
+            self.at(self.now, action)
+
+    def set_cut(self, one: int, other: int, cut: bool) -> None:
+        """Cut or mend the way from one to another; the way back is not touched."""
+        self._links[one, other].cut = cut
+        if not cut:
+            self._connect_soon(one, other)
+
+    def set_noise(self, noise: Noise) -> None:
+        for link in self._links.values():
+            link.noise = noise
+
+    def links(self) -> list[tuple[int, int]]:
+        return list(self._links)
+
+    # -- brokers -----------------------------------------------------------------------------------------------------
+
+    def _handle(self, broker: int, stimulus: Stimulus) -> None:
+        core = self.brokers.get(broker)
+        if core is None:
+            return
+        for effect in core.handle(self.now, stimulus):
+            self._carry_out(broker, effect)
+        self._schedule_tick(broker, core)
+
+    def _schedule_tick(self, broker: int, core: Core) -> None:
+        deadline = core.next_deadline()
+        if deadline < self._tick_at[broker]:
+            self._tick_at[broker] = deadline
+            self.at(deadline, lambda: self._tick(broker, core, deadline))
+
+    def _tick(self, broker: int, core: Core, deadline: float) -> None:
+        if self.brokers.get(broker) is core and self._tick_at[broker] == deadline:
+            self._tick_at[broker] = float("inf")
+            self._when_awake(broker, lambda: self._handle(broker, stimuli.Tick()))
+
+    def _when_awake(self, broker: int, action: Callable[[], None]) -> None:
+        if broker in self._paused:
+            self._held.setdefault(broker, []).append(action)
+        else:
+            action()
+
+    def _carry_out(self, broker: int, effect: Effect) -> None:
+        match effect:
+            case Send(neighbour, messages):
+                self._send(broker, neighbour, messages)
+            case Deliver(client, event, subscriptions):
+                self.deliveries.append(Delivery(self.now, broker, client, event, subscriptions))
+            case Answer(client, request):
+                self.answers[broker, client, request] = effect
+            case Settled(client, request):
+                self.settled[broker, client, request] = effect
+            case Tap(row):
+                self.rows.append((broker, row))
+            case CloseLink(neighbour, _):
+                self._close(broker, neighbour)
+
+    # -- links -------------------------------------------------------------------------------------------------------
+
+    def _send(self, one: int, other: int, messages: tuple[Any, ...]) -> None:
+        link, connection = self._links[one, other], self._connected.get((one, other))
+        if connection is None:
+            return
+        self.messages_sent += len(messages)
+        for message in messages:
+            chance = self.rng.random
+            if link.cut or chance() < link.noise.loss:
+                continue
+            for _ in range(2 if chance() < link.noise.doubling else 1):
+                late = link.latency * 5 * chance() if chance() < link.noise.reordering else 0.0
+                arrives = max(self.now + link.latency, link.free_at) + late
+                if not late:
+                    link.free_at = arrives
+                self.at(arrives, lambda m=message, c=connection: self._arrive(one, other, c, m))  # type: ignore[misc]
+
+    def _arrive(self, one: int, other: int, connection: int, message: Any) -> None:
+        def read() -> None:
+            if self._connected.get((other, one)) == connection:
+                self._handle(other, stimuli.Received(one, (message,)))
+
+        self._when_awake(other, read)
+
+    def _connect_soon(self, one: int, other: int) -> None:
+        self.at(self.now + self._reconnect_after * (0.5 + self.rng.random()), lambda: self._connect(one, other))
+
+    def _connect(self, one: int, other: int) -> None:
+        """A connection needs both brokers, awake, and both ways whole; the ends must have given up the one before."""
+        if (one, other) in self._connected and (other, one) in self._connected:
+            return
+        blocked = self._links[one, other].cut or self._links[other, one].cut
+        asleep = {one, other} & self._paused or not {one, other} <= self.brokers.keys()
+        if blocked or asleep:
+            if {one, other} <= self.brokers.keys():
+                self._connect_soon(one, other)
+            return
+        for end in ((one, other), (other, one)):
+            if end in self._connected:  # half open: the end that still holds it learns that it is gone
+                self._disconnect(*end)
+        connection = next(self._order)
+        self._connected[one, other] = self._connected[other, one] = connection
+        for me, neighbour in ((one, other), (other, one)):
+            self._handle(me, stimuli.LinkUp(neighbour, self._incarnations[neighbour]))
+
+    def _close(self, one: int, other: int) -> None:
+        """One end gives up; the other learns of it unless the way there is cut."""
+        connection = self._connected.pop((one, other), None)
+        if connection is None:
+            return
+        link = self._links[one, other]
+        if not link.cut:
+
+            def learn() -> None:
+                if self._connected.get((other, one)) == connection:
+                    self._disconnect(other, one)
+
+            self.at(self.now + link.latency, lambda: self._when_awake(other, learn))
+        self._connect_soon(one, other)
+
+    def _disconnect(self, one: int, other: int) -> None:
+        """One end is told that its connection is gone."""
+        if self._connected.pop((one, other), None) is not None:
+            self._when_awake(one, lambda: self._handle(one, stimuli.LinkDown(other)))

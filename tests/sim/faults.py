@@ -1,0 +1,232 @@
+"""Random overlays, clients, churn and faults, from a seed; and what must hold afterwards.
+
+During faults nothing is delivered twice or wrongly. When they end, every table equals a fresh computation over the live
+clients, and an event reaches exactly the subscribers that match, once.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import networkx as nx
+
+from mercast.content import Advertisement, Filter, Subscription, Types
+from mercast.overlay.neighbourhood import Timing
+from mercast.protocol.rows import Published
+from mercast.protocol.stimuli import Advertise, Leave, Publish, Subscribe, Unadvertise, Unsubscribe
+from mercast.routing.clients import Local
+from mercast.routing.core import Core
+from mercast.routing.settings import Settings
+from mercast.sim.simulator import Noise, Simulator
+
+SETTINGS = Settings(
+    timing=Timing(heart_beat=0.2, misses=3),
+    matcher="scan",
+    resend_after=0.3,
+    settle_within=3.0,
+    purge_after=4.0,
+    wait_for_route=1.0,
+)
+FILTERS = ["", "x < 5", "x >= 5", "x = 3", "x BETWEEN 2 AND 7", "x <> 4", "y IS NULL AND x > 1"]
+TYPES = ["red", "blue"]
+NO_TYPES = Types()
+
+
+@dataclass
+class Client:
+    broker: int
+    name: str
+    requests: int = 0
+    advertisements: dict[Local, Advertisement] = field(default_factory=dict)
+    subscriptions: dict[Local, Subscription] = field(default_factory=dict)
+
+    def request(self) -> int:
+        self.requests += 1
+        return self.requests
+
+
+class Story:
+    """One seed's run."""
+
+    def __init__(self, seed: int, make: Callable[[int, int], Core]) -> None:
+        self.rng = random.Random(seed)
+        self.simulator = Simulator(make, seed)
+        self.clients: dict[str, Client] = {}
+        self.ever: dict[tuple[str, int], Subscription] = {}
+        count = self.rng.randint(3, 8)
+        graph = nx.gnm_random_graph(count, min(count * (count - 1) // 2, self.rng.randint(count - 1, 2 * count)), seed)
+        graph.add_edges_from((place, self.rng.randrange(place)) for place in range(1, count))
+        self.simulator.build(graph.edges, latency=self.rng.uniform(0.001, 0.02))
+        self.all = sorted(self.simulator.brokers)
+
+    # -- what may happen ---------------------------------------------------------------------------------------------
+
+    def play(self) -> None:
+        self.simulator.run(3)
+        for _ in range(6):
+            self.arrive()
+        while self.simulator.now < 13:
+            self.rng.choice(self.HAPPENINGS)(self)
+            self.simulator.run(self.simulator.now + self.rng.expovariate(12))
+        self.heal()
+        self.simulator.run(self.simulator.now + 12)
+
+    def arrive(self) -> None:
+        alive = sorted(self.simulator.brokers)
+        if alive and len(self.clients) < 15:
+            client = Client(self.rng.choice(alive), f"c{len(self.ever)}-{self.simulator.now:.3f}")
+            self.clients[client.name] = client
+            self.interest(client)
+            self.interest(client)
+
+    def someone(self) -> Client | None:
+        return self.clients[self.rng.choice(sorted(self.clients))] if self.clients else None
+
+    def ask(self) -> None:
+        if client := self.someone():
+            self.interest(client)
+
+    def interest(self, client: Client) -> None:
+        filter, number = Filter.parse(self.rng.choice(FILTERS)), client.request()
+        local = Local(client.name, number)
+        if self.rng.random() < 0.4:
+            client.advertisements[local] = Advertisement(self.rng.choice(TYPES), filter)
+            self.simulator.do(client.broker, Advertise(client.name, number, *_parts(client.advertisements[local])))
+        else:
+            client.subscriptions[local] = Subscription(self.rng.choice([*TYPES, None]), filter)
+            self.ever[client.name, number] = client.subscriptions[local]
+            self.simulator.do(client.broker, Subscribe(client.name, number, *_parts(client.subscriptions[local])))
+
+    def take_back(self) -> None:
+        client = self.someone()
+        if client is None:
+            return
+        if client.subscriptions:
+            local = self.rng.choice(sorted(client.subscriptions))
+            del client.subscriptions[local]
+            self.simulator.do(client.broker, Unsubscribe(client.name, client.request(), local.request))
+        if client.advertisements and self.rng.random() < 0.5:
+            local = self.rng.choice(sorted(client.advertisements))
+            del client.advertisements[local]
+            self.simulator.do(client.broker, Unadvertise(client.name, client.request(), local.request))
+
+    def leave(self) -> None:
+        if client := self.someone():
+            del self.clients[client.name]
+            self.simulator.do(client.broker, Leave(client.name))
+
+    def publish(self) -> None:
+        if client := self.someone():
+            self.send(client)
+
+    def send(self, client: Client) -> None:
+        if client.advertisements:
+            local = self.rng.choice(sorted(client.advertisements))
+            attributes = {"x": self.rng.randint(0, 9)}
+            type = client.advertisements[local].type
+            self.simulator.do(client.broker, Publish(client.name, client.request(), type, attributes, 0))
+
+    def crash(self) -> None:
+        broker = self.rng.choice(self.all)
+        if broker in self.simulator.brokers:
+            self.simulator.crash(broker)
+            self.clients = {name: client for name, client in self.clients.items() if client.broker != broker}
+
+    def restart(self) -> None:
+        broker = self.rng.choice(self.all)
+        if broker not in self.simulator.brokers:
+            self.simulator.start(broker)
+
+    def pause(self) -> None:
+        self.simulator.pause(self.rng.choice(self.all))
+
+    def resume(self) -> None:
+        self.simulator.resume(self.rng.choice(self.all))
+
+    def cut(self) -> None:
+        one, other = self.rng.choice(self.simulator.links())
+        self.simulator.set_cut(one, other, True)
+        if self.rng.random() < 0.6:
+            self.simulator.set_cut(other, one, True)
+
+    def mend(self) -> None:
+        for one, other in self.rng.sample(self.simulator.links(), 2):
+            self.simulator.set_cut(one, other, False)
+
+    def noise(self) -> None:
+        noisy = Noise(self.rng.uniform(0, 0.3), self.rng.uniform(0, 0.3), self.rng.uniform(0, 0.3))
+        self.simulator.set_noise(self.rng.choice([Noise(), noisy]))
+
+    HAPPENINGS = (
+        *(arrive, arrive, arrive, ask, ask, ask, take_back, leave, *[publish] * 12),
+        *(crash, restart, restart, pause, resume, resume, cut, mend, mend, noise),
+    )
+
+    def heal(self) -> None:
+        self.simulator.set_noise(Noise())
+        for broker in self.all:
+            self.simulator.resume(broker)
+            if broker not in self.simulator.brokers:
+                self.simulator.start(broker)
+        for one, other in self.simulator.links():
+            self.simulator.set_cut(one, other, False)
+
+    # -- what must hold ----------------------------------------------------------------------------------------------
+
+    def problems(self) -> list[str]:
+        found = self.wrong_deliveries() + self.wrong_tables()
+        return found or self.wrong_afterwards()
+
+    def wrong_deliveries(self) -> list[str]:
+        found = []
+        counts = Counter((d.client, d.event.id) for d in self.simulator.deliveries)
+        found += [f"delivered {count} times: {what}" for what, count in counts.items() if count > 1]
+        for d in self.simulator.deliveries:
+            for number in d.subscriptions:
+                if not self.ever[d.client, number].matches(NO_TYPES, d.event.type, d.event.attributes):
+                    found.append(f"undue: {d}")
+        return found
+
+    def wrong_tables(self) -> list[str]:
+        """Each strategy's tables against a fresh computation: a subclass knows them."""
+        return []
+
+    def wrong_afterwards(self) -> list[str]:
+        """Everybody publishes now that all is quiet: who gets what is known beforehand."""
+        self.simulator.deliveries.clear()
+        self.simulator.rows.clear()
+        for name in sorted(self.clients) * 3:
+            self.send(self.clients[name])
+        self.simulator.run(self.simulator.now + 2)
+        published = [row for _, row in self.simulator.rows if isinstance(row, Published)]
+        got = Counter((d.client, d.event.id, d.subscriptions) for d in self.simulator.deliveries)
+        due = Counter((name, row.event, matched) for row in published for name, matched in self.matching(row))
+        return [f"missing: {what}" for what in due - got] + [f"undue: {what}" for what in got - due]
+
+    def matching(self, row: Published) -> list[tuple[str, tuple[int, ...]]]:
+        """The clients that want an event, with the subscriptions that match."""
+        found = []
+        for client in self.clients.values():
+            wanted = [
+                local.request
+                for local, one in client.subscriptions.items()
+                if one.matches(NO_TYPES, row.type, row.attributes)
+            ]
+            if wanted:
+                found.append((client.name, tuple(sorted(wanted))))
+        return found
+
+    def at(self, broker: int, table: str) -> dict[Local, Any]:
+        """The live advertisements or subscriptions of a broker's clients."""
+        return {
+            local: one
+            for client in self.clients.values()
+            if client.broker == broker
+            for local, one in getattr(client, table).items()
+        }
+
+
+def _parts(interest: Advertisement | Subscription) -> tuple[Any, Filter]:
+    return interest.type, interest.filter

@@ -1,0 +1,124 @@
+"""TRT, SPRT and the splitting of lists, over random overlays."""
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercast.overlay.routes import NO_HOP, Routes
+from mercast.overlay.split import BROKER, CARRY, Splitter, pack, unpack
+from mercast.overlay.topology import Topology
+
+
+@st.composite
+def overlays(draw, connected=True):
+    """Brokers with scattered numbers, links of cost 1 to 3, a spanning tree at least."""
+    numbers = draw(st.lists(st.integers(0, 2**15 - 1), min_size=2, max_size=14, unique=True))
+    links = {number: {} for number in numbers}
+    tree = [(numbers[place], numbers[draw(st.integers(0, place - 1))]) for place in range(1, len(numbers))]
+    pairs = st.tuples(st.sampled_from(numbers), st.sampled_from(numbers))
+    for one, other in (tree if connected else []) + draw(st.lists(pairs, max_size=20)):
+        if one != other:
+            links[one][other] = links[other][one] = draw(st.integers(1, 3))
+    return Topology(links)
+
+
+def graph_of(topology):
+    graph = nx.Graph()
+    graph.add_nodes_from(topology.brokers)
+    for broker in topology.brokers:
+        graph.add_weighted_edges_from(
+            (broker, neighbour, cost) for neighbour, cost in topology.neighbours(broker).items()
+        )
+    return graph
+
+
+def delivered(topology, source, destinations, rule):
+    """Send a list from a source, hop by hop: who received a copy how often, and which entries arrived where."""
+    splitters = {broker: Splitter(Routes(topology, broker), rule) for broker in topology.brokers}
+    received, arrived = [], []
+    waiting = [(source, pack(destinations))]
+    while waiting:
+        at, entries = waiting.pop()
+        for hop, part in splitters[at](entries):
+            if hop == at:
+                assert {entry & BROKER for entry in unpack(part)} == {at}
+                arrived += unpack(part)
+            else:
+                assert hop in topology.neighbours(at)
+                received.append(hop)
+                waiting.append((hop, part))
+    return received, arrived
+
+
+@settings(deadline=None)
+@given(overlays(connected=False))
+def test_next_hops_lie_on_shortest_paths(topology):
+    distance = dict(nx.all_pairs_dijkstra_path_length(graph_of(topology)))
+    for me in topology.brokers:
+        routes = Routes(topology, me)
+        assert routes.reachable == distance[me].keys()
+        costs = topology.neighbours(me)
+        for broker in topology.brokers:
+            hop = routes.next_hop(broker)
+            if broker == me or broker not in distance[me]:
+                assert hop == (me if broker == me else NO_HOP)
+            else:
+                assert costs[hop] + distance[hop][broker] == distance[me][broker]
+        assert routes.next_hop(2**15) == NO_HOP
+
+
+@pytest.mark.parametrize("rule", ["paper", "covering"])
+@settings(max_examples=300, deadline=None)
+@given(overlays(), st.data())
+def test_every_destination_gets_its_entries_once_and_no_broker_a_second_copy(rule, topology, data):
+    source = data.draw(st.sampled_from(topology.brokers))
+    entries = st.sampled_from([b | role for b in topology.brokers if b != source for role in (0, CARRY)])
+    destinations = data.draw(st.sets(entries))
+    received, arrived = delivered(topology, source, destinations, rule)
+    assert sorted(arrived) == sorted(destinations)
+    assert len(received) == len(set(received))
+    assert source not in received
+
+
+@settings(max_examples=100, deadline=None)
+@given(overlays(), st.data())
+def test_covering_never_uses_more_next_hops_at_the_source(topology, data):
+    source = data.draw(st.sampled_from(topology.brokers))
+    destinations = pack(data.draw(st.sets(st.sampled_from(topology.brokers))) - {source})
+    routes = Routes(topology, source)
+    assert len(Splitter(routes, "covering")(destinations)) <= len(Splitter(routes, "paper")(destinations))
+
+
+@pytest.mark.parametrize("rule", ["paper", "covering"])
+def test_what_has_no_route_is_kept_apart(rule):
+    topology = Topology.of([(1, 2), (3, 4)], brokers=[5])
+    split = Splitter(Routes(topology, 1), rule)
+    assert dict(split(pack([2, 3, 5, 9]))) == {2: pack([2]), NO_HOP: pack([3, 5, 9])}
+    assert split(b"") == ()
+
+
+def test_covering_gives_equal_paths_to_one_next_hop():
+    """A square with a tail on each far corner: both far brokers can be reached through either near one."""
+    topology = Topology.of([(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (2, 4), (1, 5)])
+    assert [hop for hop, _ in Splitter(Routes(topology, 0), "covering")(pack([3, 4, 5]))] == [1]
+
+
+def test_a_link_counts_only_if_both_ends_list_it_and_costs_what_the_dearer_says():
+    topology = Topology({1: {2: 3, 3: 1, 1: 1}, 2: {1: 5}, 3: {}})
+    assert topology.neighbours(1) == {2: 5}
+    assert topology.neighbours(2) == {1: 5}
+    assert topology.neighbours(3) == {}
+
+
+def test_lists_are_sets_of_entries():
+    assert list(unpack(pack([3, 1, 3, 1 | CARRY]))) == [1, 3, 1 | CARRY]
+    assert pack([3, 1]) == pack([1, 3])
+
+
+def test_tables_of_a_hundred_brokers_fit_eleven_kilobytes():
+    """Section III-D: TRT and SPRT of 100 brokers occupy 11 kB (claim A15)."""
+    graph = nx.random_regular_graph(6, 100, seed=1)
+    topology = Topology.of(graph.edges)
+    sprt = Routes(topology, 0).sprt
+    assert topology.trt.nbytes + len(sprt) * sprt.itemsize <= 11_000
