@@ -54,6 +54,7 @@ class Story:
         self.rng = random.Random(seed)
         self.simulator = Simulator(make, seed)
         self.clients: dict[str, Client] = {}
+        self.arrivals = 0
         self.ever: dict[tuple[str, int], Subscription] = {}
         count = self.rng.randint(3, 8)
         graph = nx.gnm_random_graph(count, min(count * (count - 1) // 2, self.rng.randint(count - 1, 2 * count)), seed)
@@ -76,7 +77,8 @@ class Story:
     def arrive(self) -> None:
         alive = sorted(self.simulator.brokers)
         if alive and len(self.clients) < 15:
-            client = Client(self.rng.choice(alive), f"c{len(self.ever)}-{self.simulator.now:.3f}")
+            self.arrivals += 1
+            client = Client(self.rng.choice(alive), f"c{self.arrivals}")
             self.clients[client.name] = client
             self.interest(client)
             self.interest(client)
