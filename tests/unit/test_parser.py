@@ -5,6 +5,7 @@ import pytest
 from mercast.content import ContentError, Filter, FilterError
 from mercast.content.expression import And, Between, Compare, In, IsNull, Like, Not, Or
 from mercast.limits import Limits
+from mercast.matching import Index
 
 ERRORS = [
     # text, line, column, found, part of what is expected, part of the hint
@@ -211,3 +212,29 @@ def test_filters_are_equal_and_hash_equal_if_written_the_same_way():
     assert a != Filter.parse("y = 2 AND x = 1")
     assert a != "x = 1 AND y = 2"
     assert repr(a) == "Filter.parse('x = 1 AND y = 2')"
+
+
+LARGEST = [
+    " OR ".join(f"x={n}" for n in range(6_000)),
+    " AND ".join(f"x<>{n}" for n in range(6_000)),
+    " AND ".join(f"a{n}" for n in range(6_000)),
+    " AND ".join(f"x LIKE '%{n}%'" for n in range(3_500)),
+    "x IN (" + ", ".join(f"'a{n}a'" for n in range(3_000)) + ") AND " + " AND ".join(["x LIKE '%a%_%'"] * 1_500),
+    " AND ".join(f"a{n}" for n in range(2_500)) + " AND " + " AND ".join(f"(b{n} OR c{n})" for n in range(1_500)),
+    "x IN (" + ",".join(map(str, range(8_000))) + ") AND " + " AND ".join(f"(a{n} OR b{n})" for n in range(6)),
+    " OR ".join(f"(x IN ({','.join(str(m * 64 + n) for m in range(60))}) AND b{n})" for n in range(64)),
+]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("text", LARGEST, ids=[text[:20] for text in LARGEST])
+def test_the_largest_filters_cost_their_size_not_its_square(text):
+    """Each takes well under a second; what grows with the square would take minutes."""
+    filter, again = Filter.parse(text), Filter.parse("TRUE AND (" + text + ")")
+    assert filter.covers(filter)
+    assert filter.intersects(again)
+    assert Filter.parse(str(filter)) == filter
+    index = Index()
+    index.add(1, filter)
+    assert index.match({}) == []
+    assert index.nbytes < 5_000_000

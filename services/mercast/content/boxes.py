@@ -10,16 +10,22 @@ boxes are widened to one that contains them all, and the union is marked as not 
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import product
-from typing import TypeAlias
+from operator import and_, le, or_
+from typing import Any, TypeAlias
 
 from mercast.content.expression import And, Between, Compare, Expression, In, IsNull, Leaf, Like, Not, Or
 from mercast.content.like import LikePattern, compile_like
 from mercast.content.line import AFTER, BEFORE, EMPTY, FULL, Line, above, below, between, point, points
 from mercast.content.values import Kind, Value, kind_of
+
+_TRIES = 10_000
+"""Strings times patterns that are tried on each other to make a box smaller; beyond, it stays as it is."""
+
+_MOST_CUTS = 16_384
+"""Cuts of all boxes of a filter together: a long list inside many boxes would be kept many times."""
 
 NO_BOOL: frozenset[bool] = frozenset()
 ANY_BOOL = frozenset((False, True))
@@ -37,6 +43,8 @@ class States:
     """Patterns that a string must match (True) or must not match (False)."""
 
     def __and__(self, other: "States") -> "States":
+        if self is other:
+            return self
         return States(
             self.missing and other.missing,
             self.bools & other.bools,
@@ -52,14 +60,8 @@ class States:
             self.bools | other.bools,
             self.numbers | other.numbers,
             self.strings | other.strings,
-            self._patterns_of_union(other),
+            self.patterns & other.patterns,
         )
-
-    def unites_exactly(self, other: "States") -> bool:
-        return self.patterns == other.patterns or not (self.patterns or other.patterns)
-
-    def _patterns_of_union(self, other: "States") -> frozenset[tuple[LikePattern, bool]]:
-        return self.patterns & other.patterns
 
     def __le__(self, other: "States") -> bool:
         """Whether all that this allows the other allows; may say no too often."""
@@ -71,9 +73,14 @@ class States:
             and (other.patterns <= self.patterns or self._all_pass(other.patterns))
         )
 
-    def _all_pass(self, patterns: Iterable[tuple[LikePattern, bool]]) -> bool:
-        values = self.strings.points()
+    def _all_pass(self, patterns: frozenset[tuple[LikePattern, bool]]) -> bool:
+        values = self._few_strings(len(patterns))
         return values is not None and all(_passes(value, patterns) for value in values)
+
+    def _few_strings(self, patterns: int) -> list[str] | None:
+        """The strings, if they are some single ones, and few enough to try them on so many patterns."""
+        values = self.strings.points() if patterns else None
+        return values if values is not None and len(values) * patterns <= _TRIES else None
 
     def __contains__(self, value: Value | None) -> bool:
         if value is None:
@@ -87,7 +94,7 @@ class States:
 
     def simplified(self) -> "States":
         """Where only some strings are left, keep those that pass the patterns and forget the patterns."""
-        values = self.strings.points() if self.patterns else None
+        values = self._few_strings(len(self.patterns))
         if values is None:
             return self
         passing = points(value for value in values if _passes(value, self.patterns))
@@ -118,11 +125,36 @@ def box_contains(box: Box, attributes: dict[str, Value]) -> bool:
     return all(attributes.get(name) in states for name, states in box.items())
 
 
-def box_covers(outer: Box, inner: Box) -> bool:
-    return all(inner.get(name, ANYTHING) <= states for name, states in outer.items())
+def covers(outer: Boxes, inner: Boxes) -> bool:
+    """Whether each inner box lies in one outer box."""
+    within = _remembered(le)
+
+    def lies_in(one: Box, other: Box) -> bool:
+        return all(within(one.get(name, ANYTHING), states) for name, states in other.items())
+
+    return all(any(lies_in(one, other) for other in outer.union) for one in inner.union)
 
 
-def intersection(a: Box, b: Box) -> Box | None:
+def intersect(some: Boxes, others: Boxes) -> bool:
+    """Whether an event may lie in both unions."""
+    meet = _remembered(lambda a, b: a & b != NOTHING)
+    return any(all(meet(a[name], b[name]) for name in a.keys() & b.keys()) for a in some.union for b in others.union)
+
+
+def _remembered(decide: Callable[[States, States], bool]) -> Callable[[States, States], bool]:
+    """Boxes of one filter share states, some of them large: decide each pair once."""
+    known: dict[tuple[int, int], bool] = {}
+
+    def remembered(a: States, b: States) -> bool:
+        pair = id(a), id(b)
+        if pair not in known:
+            known[pair] = decide(a, b)
+        return known[pair]
+
+    return remembered
+
+
+def _intersection(a: Box, b: Box) -> Box | None:
     """The box of what lies in both, or None if surely nothing does."""
     both = a | b
     for name in a.keys() & b.keys():
@@ -137,7 +169,14 @@ def intersection(a: Box, b: Box) -> Box | None:
 
 def normalise(expression: Expression, most: int) -> Boxes:
     """The boxes of a filter, at most `most` of them."""
-    return _boxes(expression, True, most)
+    boxes = _boxes(expression, True, most)
+    if len(boxes.union) > 1 and sum(map(_size, boxes.union)) > _MOST_CUTS:
+        return Boxes((_hull(boxes.union),), exact=False)
+    return boxes
+
+
+def _size(box: Box) -> int:
+    return sum(1 + len(states.numbers.cuts) + len(states.strings.cuts) for states in box.values())
 
 
 def _boxes(expression: Expression, wanted: bool, most: int) -> Boxes:
@@ -153,57 +192,72 @@ def _boxes(expression: Expression, wanted: bool, most: int) -> Boxes:
 
 
 def _all_of(terms: list[Boxes], most: int) -> Boxes:
-    """Terms of one box, the usual case, are gathered first, without making a box per step."""
-    gathered: Box = {}
+    """Terms of one box are gathered, attribute by attribute; only the others multiply. Where they become too many,
+    what they have in common is gathered too, and they start again from one."""
+    exact = all(term.exact for term in terms)
+    gathered = [term.union[0] for term in terms if len(term.union) == 1]
+    several: list[Box] = [{}]
     for term in terms:
         if len(term.union) == 1:
-            for name, states in term.union[0].items():
-                gathered[name] = gathered[name] & states if name in gathered else states
-    if NOTHING in gathered.values():
-        return Boxes(())
-    single = Boxes((gathered,), all(term.exact for term in terms))
-    return reduce(lambda a, b: _both(a, b, most), (term for term in terms if len(term.union) != 1), single)
+            continue
+        if len(several) * len(term.union) > most:
+            gathered.append(_hull(several))
+            several, exact = [{}], False
+        several = _products(several, term.union)
+    together = _gathered(gathered)
+    return Boxes(tuple(_products([together], several)) if together is not None else (), exact)
 
 
-def _both(a: Boxes, b: Boxes, most: int) -> Boxes:
-    if len(a.union) * len(b.union) > most:
-        a, b = _widened(a), _widened(b)
-    boxes = [box for box in (intersection(x, y) for x, y in product(a.union, b.union)) if box is not None]
-    return Boxes(tuple(boxes), a.exact and b.exact)
+def _products(some: Iterable[Box], others: Iterable[Box]) -> list[Box]:
+    return [box for box in (_intersection(a, b) for a, b in product(some, others)) if box is not None]
+
+
+def _gathered(boxes: Iterable[Box]) -> Box | None:
+    """What lies in all the boxes, or None if surely nothing does."""
+    asked: dict[str, list[States]] = {}
+    for box in boxes:
+        for name, states in box.items():
+            asked.setdefault(name, []).append(states)
+    together = {name: _balanced(and_, states) for name, states in asked.items()}
+    return None if NOTHING in together.values() else together
 
 
 def _any_of(terms: list[Boxes], most: int) -> Boxes:
     exact = all(term.exact for term in terms)
     boxes = _united([box for term in terms for box in term.union])
-    union = Boxes(tuple(boxes), exact)
-    return union if len(boxes) <= most else _widened(union)
+    if len(boxes) > most:
+        return Boxes((_hull(boxes),), exact=False)
+    return Boxes(tuple(boxes), exact)
 
 
 def _united(boxes: list[Box]) -> list[Box]:
     """Boxes about one and the same attribute become one: `a = 1 OR a = 2` is a single box."""
-    united: list[Box] = []
-    place: dict[str, int] = {}
+    if any(not box for box in boxes):
+        return [{}]
+    alone: dict[tuple[str, frozenset[Any]], list[States]] = {}
+    others: list[Box] = []
     for box in boxes:
-        if not box:
-            return [{}]
-        name = next(iter(box)) if len(box) == 1 else None
-        at = place.get(name) if name is not None else None
-        if name is not None and at is not None and united[at][name].unites_exactly(box[name]):
-            united[at] = {name: united[at][name] | box[name]}
+        if len(box) == 1:
+            (name, states), *_ = box.items()
+            alone.setdefault((name, states.patterns), []).append(states)  # with equal patterns a union is exact
         else:
-            if name is not None:
-                place[name] = len(united)
-            united.append(box)
-    return united
+            others.append(box)
+    return [{name: _balanced(or_, states)} for (name, _), states in alone.items()] + others
 
 
-def _widened(boxes: Boxes) -> Boxes:
+def _hull(boxes: Sequence[Box]) -> Box:
     """The smallest box around all of them."""
-    if len(boxes.union) <= 1:
-        return boxes
-    names = set.intersection(*(set(box) for box in boxes.union))
-    hull = {name: reduce(States.__or__, (box[name] for box in boxes.union)) for name in sorted(names)}
-    return Boxes((hull,), exact=False)
+    names = sorted(set.intersection(*(set(box) for box in boxes)))
+    return {name: _balanced(or_, [box[name] for box in boxes]) for name in names}
+
+
+def _balanced(combine: Callable[[States, States], States], many: list[States]) -> States:
+    """Combine neighbours, then the results, and so on: a thousand values cost a thousand steps times ten, not
+    times a thousand."""
+    while len(many) > 1:
+        pairs = [combine(a, b) for a, b in zip(many[::2], many[1::2], strict=False)]
+        many = pairs + many[len(pairs) * 2 :]
+    return many[0]
 
 
 # -- leaves ----------------------------------------------------------------------------------------------------------
@@ -250,7 +304,7 @@ def _in(values: tuple[Value, ...], wanted: bool) -> States:
         by_kind.setdefault(kind_of(value), []).append(value)
     if not wanted and len(by_kind) > 1:
         return NOTHING  # unequal to all of them can be known of no value
-    return reduce(States.__or__, (_of_kind(kind, points(same), wanted) for kind, same in by_kind.items()))
+    return _balanced(or_, [_of_kind(kind, points(same), wanted) for kind, same in by_kind.items()])
 
 
 def _between(low: Value, high: Value, wanted: bool) -> States:

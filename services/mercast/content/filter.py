@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from mercast.content.boxes import Boxes, box_covers, intersection, normalise
+from mercast.content.boxes import Boxes, covers, intersect, normalise
 from mercast.content.evaluate import evaluate
 from mercast.content.expression import TRUE, Expression, to_text
 from mercast.content.parser import parse
@@ -36,11 +36,11 @@ class Filter:
             return True
         if not self.boxes.exact:
             return False
-        return all(any(box_covers(outer, inner) for outer in self.boxes.union) for inner in other.boxes.union)
+        return covers(self.boxes, other.boxes)
 
     def intersects(self, other: "Filter") -> bool:
         """False only if no event can match both. May say yes too often."""
-        return any(intersection(a, b) is not None for a in self.boxes.union for b in other.boxes.union)
+        return intersect(self.boxes, other.boxes)
 
     def __str__(self) -> str:
         return to_text(self.expression)

@@ -27,6 +27,8 @@ class Line:
         return self.starts_inside ^ (passed % 2 == 1)
 
     def __and__(self, other: "Line") -> "Line":
+        if self is other:
+            return self
         if not self.cuts:
             return other if self.starts_inside else self
         if not other.cuts:
@@ -34,14 +36,20 @@ class Line:
         return _common(self, other)
 
     def __or__(self, other: "Line") -> "Line":
-        return ~(~self & ~other)
+        return self if self is other else ~(~self & ~other)
 
     def __invert__(self) -> "Line":
         return Line(not self.starts_inside, self.cuts)
 
     def __le__(self, other: "Line") -> bool:
-        """Whether every point of this set is in the other."""
-        return self is other or (self & ~other) == EMPTY
+        """Whether every point of this set is in the other: each interval lies in one of the other's."""
+        for low, high in self.intervals():
+            passed = 0 if low is None else bisect_right(other.cuts, low)
+            if other.starts_inside == (passed % 2 == 1):
+                return False
+            if passed < len(other.cuts) and (high is None or other.cuts[passed] < high):
+                return False
+        return True
 
     def intervals(self) -> Iterator[tuple[Cut | None, Cut | None]]:
         """(lower cut, upper cut), ascending; None where the line has no end."""

@@ -17,6 +17,9 @@ MOST_CELLS = 256
 _RARE = 256
 """An attribute gets a column if at least one slot in so many asks about it; for fewer a row would be mostly empty."""
 
+_MOST_COLUMNS = 256
+"""Every event looks at all columns. The attributes asked about most get them; checks decide the others."""
+
 _SORTED_BY = 8
 """Columns that decide which slots are neighbours; with 64 slots to a word, more make no difference."""
 
@@ -47,7 +50,8 @@ def _columns(attributes: Array, checks: Array, slots: int, rows: int) -> list[Co
     """The attributes worth a column, with cells as fine as the memory for rows allows."""
     asked, counts = np.unique(attributes, return_counts=True)
     worth = asked[counts * _RARE >= slots]
-    worth = worth[np.argsort(-counts[counts * _RARE >= slots], kind="stable")][: rows // (KINDS + 1)]
+    most = min(_MOST_COLUMNS, rows // (KINDS + 1))
+    worth = worth[np.argsort(-counts[counts * _RARE >= slots], kind="stable")][:most]
     by_attribute = np.argsort(attributes, kind="stable")
     first = np.searchsorted(attributes[by_attribute], worth)
     last = np.searchsorted(attributes[by_attribute], worth, side="right")
