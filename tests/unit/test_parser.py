@@ -179,7 +179,8 @@ def test_expressions(text, expression):
 
 PRINTED = [
     ("a  =  1", "a = 1"),
-    ("A and not B", "A = TRUE AND NOT B = TRUE"),
+    ("A and not B", "A AND NOT B"),
+    ("a = true or a <> TRUE or a = 1", "a OR a <> TRUE OR a = 1"),
     ("(a = 1 or b = 2) and c = 3", "(a = 1 OR b = 2) AND c = 3"),
     ("(a = 1 and b = 2) or c = 3", "a = 1 AND b = 2 OR c = 3"),
     ("not (a = 1 or b = 2)", "NOT (a = 1 OR b = 2)"),
@@ -193,7 +194,7 @@ PRINTED = [
     ('"a b" = 1 and "a""b" = 2', '"a b" = 1 AND "a""b" = 2'),
     ("a.b = 1e-7", "a.b = 1e-07"),
     ("a = -5 and b = -0.0", "a = -5 AND b = -0.0"),
-    ("FALSE or a = TRUE", "FALSE OR a = TRUE"),
+    ("FALSE or a = TRUE", "FALSE OR a"),
     ("TRUE", ""),
     ("NOT TRUE", "NOT TRUE"),
 ]
@@ -216,9 +217,9 @@ def test_filters_are_equal_and_hash_equal_if_written_the_same_way():
 
 LARGEST = [
     " OR ".join(f"x={n}" for n in range(6_000)),
-    " AND ".join(f"x<>{n}" for n in range(6_000)),
+    " AND ".join(f"x<>{n}" for n in range(5_000)),
     " AND ".join(f"a{n}" for n in range(6_000)),
-    " AND ".join(f"x LIKE '%{n}%'" for n in range(3_500)),
+    " AND ".join(f"x LIKE '%{n}%'" for n in range(3_000)),
     "x IN (" + ", ".join(f"'a{n}a'" for n in range(3_000)) + ") AND " + " AND ".join(["x LIKE '%a%_%'"] * 1_500),
     " AND ".join(f"a{n}" for n in range(2_500)) + " AND " + " AND ".join(f"(b{n} OR c{n})" for n in range(1_500)),
     "x IN (" + ",".join(map(str, range(8_000))) + ") AND " + " AND ".join(f"(a{n} OR b{n})" for n in range(6)),

@@ -121,6 +121,8 @@ def _in_parentheses(text: str, binds: int, place: int) -> str:
 def _leaf(leaf: Leaf, negation: str) -> str:
     name = name_text(leaf.name)
     match leaf:
+        case Compare(_, "=", True):
+            return name
         case Compare(_, operator, value):
             return f"{name} {operator} {value_text(value)}"
         case Between(_, low, high):

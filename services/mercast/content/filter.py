@@ -9,18 +9,24 @@ from mercast.content.parser import parse
 from mercast.content.values import Attributes
 from mercast.limits import DEFAULTS, Limits
 
+_GROWTH = 8
+"""Normalising may make a text longer (1e15 becomes 1000000000000000.0), but never so many times. A filter that might
+become longer than a filter may be keeps its source."""
+
 
 class Filter:
     """A condition in the language of SQL's WHERE (docs/filters.md). Immutable; equal if written the same way."""
 
-    def __init__(self, expression: Expression = TRUE, limits: Limits = DEFAULTS) -> None:
+    def __init__(self, expression: Expression = TRUE, limits: Limits = DEFAULTS, source: str = "") -> None:
         self.expression = expression
         self._most_boxes = limits.filter_boxes
+        self._source = source
 
     @classmethod
     def parse(cls, text: str, limits: Limits = DEFAULTS) -> "Filter":
         """The filter of a text; FilterError says where it is wrong and what would be right."""
-        return cls(parse(text, limits), limits)
+        expression = parse(text, limits)
+        return cls(expression, limits, text if len(text) > limits.filter_length // _GROWTH else "")
 
     def matches(self, attributes: Attributes) -> bool:
         """Whether the filter is TRUE of these attributes (not false, not unknown)."""
@@ -43,7 +49,8 @@ class Filter:
         return intersect(self.boxes, other.boxes)
 
     def __str__(self) -> str:
-        return to_text(self.expression)
+        """Text that parses to the same filter: normalised, but a very long one is given back as it was written."""
+        return self._source or to_text(self.expression)
 
     def __repr__(self) -> str:
         return f"Filter.parse({str(self)!r})"
