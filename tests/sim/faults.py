@@ -6,7 +6,6 @@ clients, and an event reaches exactly the subscribers that match, once.
 
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,9 +49,11 @@ class Client:
 class Story:
     """One seed's run."""
 
-    def __init__(self, seed: int, make: Callable[[int, int], Core]) -> None:
+    strategy: type[Core]
+
+    def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.simulator = Simulator(make, seed)
+        self.simulator = Simulator(lambda broker, incarnation: self.strategy(broker, incarnation, SETTINGS), seed)
         self.clients: dict[str, Client] = {}
         self.arrivals = 0
         self.ever: dict[tuple[str, int], Subscription] = {}
@@ -178,8 +179,13 @@ class Story:
     # -- what must hold ----------------------------------------------------------------------------------------------
 
     def problems(self) -> list[str]:
-        found = self.wrong_deliveries() + self.wrong_tables()
+        found = self.wrong_deliveries() + self.wrong_views() + self.wrong_tables()
         return found or self.wrong_afterwards()
+
+    def wrong_views(self) -> list[str]:
+        digests = {core.state.digest for core in self.simulator.brokers.values()}
+        reached = {core.state.reachable for core in self.simulator.brokers.values()}
+        return [] if len(digests) == 1 and reached == {frozenset(self.all)} else [f"views differ: {reached}"]
 
     def wrong_deliveries(self) -> list[str]:
         found = []

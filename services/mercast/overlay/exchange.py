@@ -35,7 +35,7 @@ class Item(NamedTuple):
 
 Cause: TypeAlias = Request | Item
 
-_NOBODY = Item(-1, (-1, -1), 0)
+NOBODY = Item(-1, (-1, -1), 0)
 """The cause of what nobody waits for."""
 
 
@@ -82,7 +82,7 @@ class Exchange:
         self.told.pop(peer, None)
         self._not_repeated.pop(peer, None)
         for key, value in list(self.said.pop(peer, {}).items()):
-            self._listener.unheard(peer, key, value, _NOBODY)
+            self._listener.unheard(peer, key, value, NOBODY)
 
     def lose(self, peer: int) -> None:
         """A peer cannot be reached for now: nobody waits for it."""

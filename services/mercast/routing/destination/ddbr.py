@@ -1,4 +1,4 @@
-"""D-DBR: destination-based routing (section III, Algorithms 1 and 2).
+"""D-DBR: destination-based routing (section III; Algorithm 1 here, Algorithm 2 in routing/lists.py).
 
 An event is matched twice: where it is published, to find the brokers that want it, and at each of those, to find their
 clients. In between it follows its destination list along shortest paths, and no broker looks inside.
@@ -10,17 +10,13 @@ from typing import Any
 from mercast.content.interest import Advertisement, Subscription
 from mercast.matching import TypedMatcher
 from mercast.overlay.exchange import Cause, Key, Request
-from mercast.overlay.routes import NO_HOP
-from mercast.overlay.seen import Seen
-from mercast.overlay.split import pack, unpack
-from mercast.protocol.messages import Forward, Packet
-from mercast.protocol.rows import Copied
+from mercast.protocol.messages import Packet
 from mercast.routing.clients import Local
-from mercast.routing.core import Core
+from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
 
-class DDBR(Core):
+class DDBR(ListRouting):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         super().__init__(me, incarnation, settings)
         self.r_srt: dict[int, dict[Key, Advertisement]] = {}
@@ -57,7 +53,7 @@ class DDBR(Core):
     def published(self, packet: Packet) -> int:
         event = packet.event
         brokers = self.r_prt.destinations(self.types.lineage(event.type), event.attributes)
-        self._multicast(Forward(pack(brokers), 0, packet))
+        self.multicast(brokers, packet)
         return len(brokers)
 
     # -- Algorithm 1, from another broker ----------------------------------------------------------------------------
@@ -86,31 +82,3 @@ class DDBR(Core):
         """Match(subscription, R-SRT): whether the peer's clients may publish what it asks for."""
         advertisements = self.r_srt.get(peer, {}).values()
         return any(subscription.intersects(self.types, advertisement) for advertisement in advertisements)
-
-    # -- Algorithm 2 -------------------------------------------------------------------------------------------------
-
-    def forwarded(self, neighbour: int, forward: Forward) -> None:
-        if forward.hops > self.hop_limit:
-            self.drop(forward.packet, "hop limit")
-            return
-        self._multicast(forward, neighbour)
-
-    def _multicast(self, forward: Forward, neighbour: int = -1) -> None:
-        destinations, hops, packet, _ = forward
-        for hop, part in self.split(destinations):
-            if hop == self.me:
-                self._arrived(forward, neighbour)
-            elif hop == NO_HOP:
-                self.park(Forward(part, hops, packet))
-            else:
-                self.send(hop, Forward(part, hops + 1, packet))
-
-    def _arrived(self, forward: Forward, neighbour: int) -> None:
-        event = forward.packet.event
-        seen = self.seen.see(event.id)
-        if seen is Seen.NEW:
-            count = self.deliver(forward.packet, forward.hops)
-            length = len(unpack(forward.destinations))
-            self.tap(Copied(event.id, event.time, neighbour, forward.hops, length, 1, count > 0))
-        else:
-            self.drop(forward.packet, seen.value)

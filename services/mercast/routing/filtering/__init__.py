@@ -1,0 +1,1 @@
+"""Match at every hop, forward toward matching subscriptions."""

@@ -1,0 +1,1 @@
+"""Map the destination set to one or more multicast groups."""

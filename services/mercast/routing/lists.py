@@ -1,0 +1,44 @@
+"""Carrying events by destination list: the multicasting layer of D-DBR (Algorithm 2), shared by all who know their
+destinations beforehand."""
+
+from collections.abc import Iterable
+
+from mercast.overlay.routes import NO_HOP
+from mercast.overlay.seen import Seen
+from mercast.overlay.split import pack, unpack
+from mercast.protocol.messages import Forward, Packet
+from mercast.protocol.rows import Copied
+from mercast.routing.core import Core
+
+
+class ListRouting(Core):
+    def multicast(self, brokers: Iterable[int], packet: Packet) -> None:
+        """Send an event on its way to these brokers."""
+        self._multicast(Forward(pack(brokers), 0, packet), self.me)
+
+    def forwarded(self, neighbour: int, forward: Forward) -> None:
+        if forward.hops > self.hop_limit:
+            self.drop(forward.packet, "hop limit")
+        else:
+            self._multicast(forward, neighbour)
+
+    def _multicast(self, forward: Forward, neighbour: int) -> None:
+        destinations, hops, packet, note = forward
+        for hop, part in self.split(destinations):
+            if hop == self.me:
+                self.arrived(forward, neighbour)
+            elif hop == NO_HOP:
+                self.park(Forward(part, hops, packet, note))
+            else:
+                self.send(hop, Forward(part, hops + 1, packet, note))
+
+    def arrived(self, forward: Forward, neighbour: int) -> None:
+        """This broker is a destination: deliver, unless the event was here before."""
+        event = forward.packet.event
+        seen = self.seen.see(event.id)
+        if seen is not Seen.NEW:
+            self.drop(forward.packet, seen.value)
+            return
+        count = self.deliver(forward.packet, forward.hops)
+        length = len(unpack(forward.destinations))
+        self.tap(Copied(event.id, event.time, neighbour, forward.hops, length, 1, count > 0))

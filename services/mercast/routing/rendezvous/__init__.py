@@ -1,0 +1,1 @@
+"""Meet at the node that owns the type's hash."""

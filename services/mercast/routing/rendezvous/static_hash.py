@@ -1,0 +1,100 @@
+"""Static hash: the subscriptions to a type are kept by one broker, its owner, and events of the type go there first.
+
+The owner is the reachable broker with the highest hash of (type, broker), so the loss of one moves only its own types.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any
+
+from mercast.content.interest import Advertisement, Subscription
+from mercast.matching import TypedMatcher
+from mercast.overlay.exchange import NOBODY, Cause, Key
+from mercast.overlay.split import pack
+from mercast.protocol.messages import Forward, Packet
+from mercast.routing.clients import Local
+from mercast.routing.lists import ListRouting
+from mercast.routing.settings import Settings
+
+TO_OWNER = "to the owner"
+
+
+class StaticHash(ListRouting):
+    def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
+        super().__init__(me, incarnation, settings)
+        self.kept = TypedMatcher(self.make_matcher)
+        """Subscriptions of other brokers to types that this one owns; the destination is the broker."""
+
+    def peers(self) -> Iterable[int]:
+        return self.state.reachable - {self.me}
+
+    def owner(self, type: str) -> int:
+        def height(broker: int) -> bytes:
+            return blake2b(f"{type} {broker}".encode(), digest_size=8).digest()
+
+        return max(self.state.reachable, key=height)
+
+    def keepers(self, subscription: Subscription) -> set[int]:
+        """Who must know a subscription: the owners of its type and of the subtypes; of any type, everybody."""
+        if subscription.type is None:
+            return set(self.peers())
+        below = [name for name in self.types.declared if subscription.type in self.types.lineage(name)]
+        return {self.owner(type) for type in (subscription.type, *below)} - {self.me}
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    def advertised(self, local: Local, advertisement: Advertisement, cause: Cause) -> None:
+        """Nobody needs to know: events find the owner by their type."""
+
+    def unadvertised(self, local: Local, cause: Cause) -> None:
+        """As above."""
+
+    def subscribed(self, local: Local, subscription: Subscription, cause: Cause) -> None:
+        for peer in sorted(self.keepers(subscription)):
+            self.exchange.tell(peer, local, subscription, cause)
+
+    def unsubscribed(self, local: Local, cause: Cause) -> None:
+        for peer in self.exchange.told:
+            self.exchange.untell(peer, local, cause)
+
+    def overlay_changed(self) -> None:
+        """Owners may have changed."""
+        for local, subscription in self.clients.subscriptions.items():
+            keepers = self.keepers(subscription)
+            for peer in self.exchange.told:
+                if peer in keepers:
+                    self.exchange.tell(peer, local, subscription, NOBODY)
+                else:
+                    self.exchange.untell(peer, local, NOBODY)
+
+    # -- other brokers -----------------------------------------------------------------------------------------------
+
+    def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:  # noqa: ARG002
+        self.kept.add((peer, key), value.type, value.filter, peer)
+
+    def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:  # noqa: ARG002
+        self.kept.remove((peer, key))
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def published(self, packet: Packet) -> int:
+        owner = self.owner(packet.event.type)
+        if owner == self.me:
+            return self._spread(packet)
+        self._multicast(Forward(pack([owner]), 0, packet, TO_OWNER), self.me)
+        return 1
+
+    def arrived(self, forward: Forward, neighbour: int) -> None:
+        if forward.note == TO_OWNER:
+            self._spread(forward.packet)
+            if not self.clients.interested(self.types, forward.packet.event):
+                return
+        super().arrived(forward, neighbour)
+
+    def _spread(self, packet: Packet) -> int:
+        """From the owner to those who want the event; its publisher's broker has delivered it already."""
+        event = packet.event
+        wanted = self.kept.destinations(self.types.lineage(event.type), event.attributes)
+        brokers = [broker for broker in wanted if broker != event.id.broker]
+        self.multicast(brokers, packet)
+        return len(brokers)
