@@ -13,9 +13,9 @@ import networkx as nx
 
 from mercast.content import Advertisement, Filter, Subscription, Types
 from mercast.overlay.neighbourhood import Timing
+from mercast.protocol.messages import Local
 from mercast.protocol.rows import Published
 from mercast.protocol.stimuli import Advertise, Leave, Publish, Subscribe, Unadvertise, Unsubscribe
-from mercast.routing.clients import Local
 from mercast.routing.core import Core
 from mercast.routing.settings import Settings
 from mercast.sim.simulator import Noise, Simulator
@@ -179,8 +179,17 @@ class Story:
     # -- what must hold ----------------------------------------------------------------------------------------------
 
     def problems(self) -> list[str]:
-        found = self.wrong_deliveries() + self.wrong_views() + self.wrong_tables()
+        found = self.wrong_deliveries() + self.wrong_views() + self.wrong_tables() + self.unsettled()
         return found or self.wrong_afterwards()
+
+    def unsettled(self) -> list[str]:
+        """Whatever happened, every live client has been told about each of its requests."""
+        asked = [
+            (client.broker, *local)
+            for client in self.clients.values()
+            for local in (*client.advertisements, *client.subscriptions)
+        ]
+        return [f"never settled: {request}" for request in asked if request not in self.simulator.settled]
 
     def wrong_views(self) -> list[str]:
         digests = {core.state.digest for core in self.simulator.brokers.values()}

@@ -58,8 +58,8 @@ class Exchange:
         """What each peer has told us."""
         self._not_repeated: dict[int, set[Key]] = {}
         """Of a peer that started anew: what it said before and has not said again."""
-        self._waiting: dict[tuple[int, int], tuple[Key, Cause]] = {}
-        """Items told (peer, number) that some cause waits for."""
+        self._waiting: dict[tuple[int, int], list[tuple[Key, Cause]]] = {}
+        """Items told (peer, number) that causes wait for."""
         self._open: dict[Cause, set[tuple[int, int]]] = {}
         """Causes that are not settled, with the items they wait for."""
         self.settled: list[Request] = []
@@ -105,16 +105,18 @@ class Exchange:
     def _start_anew(self, channel: Channel) -> None:
         """Tell everything again. Causes that waited for an item wait for it in the new stream."""
         peer, told = channel.peer, self.told[channel.peer]
-        before = [(key, cause) for (who, _), (key, cause) in self._waiting.items() if who == peer]
-        waited = [at for at in self._waiting if at[0] == peer]
+        before = {at: waiting for at, waiting in self._waiting.items() if at[0] == peer}
         self._streams += 1
         channel.start((self._incarnation, self._streams), [*(Put(*pair) for pair in told.items()), Complete()])
         number_of = {key: number for number, key in enumerate(told, 1)}
         end = len(told) + 1
-        for at, (key, cause) in zip(waited, before, strict=True):
-            self._waiting.pop(at)
-            self._open[cause].discard(at)
-            self._wait((peer, number_of.get(key, end)), key, cause)
+        for at, waiting in before.items():
+            del self._waiting[at]
+            for _, cause in waiting:
+                self._open[cause].discard(at)
+        for waiting in before.values():
+            for key, cause in waiting:
+                self._wait((peer, number_of.get(key, end)), key, cause)
 
     # -- what peers say ----------------------------------------------------------------------------------------------
 
@@ -163,14 +165,14 @@ class Exchange:
 
     def _wait(self, at: tuple[int, int], key: Key, cause: Cause) -> None:
         if cause in self._open:
-            self._waiting[at] = key, cause
+            self._waiting.setdefault(at, []).append((key, cause))
             self._open[cause].add(at)
 
     def _release(self, at: tuple[int, int]) -> None:
-        waited = self._waiting.pop(at, None)
-        if waited is not None:
-            self._open[waited[1]].discard(at)
-            self.close_if_settled(waited[1])
+        for _, cause in self._waiting.pop(at, ()):
+            if cause in self._open:
+                self._open[cause].discard(at)
+                self.close_if_settled(cause)
 
     def close_if_settled(self, cause: Cause) -> None:
         if self._open.get(cause):
@@ -188,7 +190,15 @@ class Exchange:
 
     def give_up(self, request: Request) -> None:
         for at in self._open.pop(request, ()):
-            self._waiting.pop(at, None)
+            self._waiting[at] = [(key, cause) for key, cause in self._waiting[at] if cause != request]
+            if not self._waiting[at]:
+                del self._waiting[at]
+
+    def validate(self) -> None:
+        assert self._channels.keys() == self.told.keys()
+        waited = {(at, cause) for at, waiting in self._waiting.items() for _, cause in waiting}
+        assert waited == {(at, cause) for cause, ats in self._open.items() for at in ats}
+        assert all(ats for ats in self._open.values()), "a cause that waits for nothing is settled"
 
     # -- time --------------------------------------------------------------------------------------------------------
 

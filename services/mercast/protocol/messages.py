@@ -5,6 +5,13 @@ from typing import Any, NamedTuple, TypeAlias
 from mercast.content.event import Event
 
 
+class Local(NamedTuple):
+    """How a client's advertisement or subscription is known at its broker: by the request that made it."""
+
+    client: str
+    request: int
+
+
 class Packet(NamedTuple):
     """A published event with what travels unchanged beside it. Attributes and payload pass brokers untouched."""
 

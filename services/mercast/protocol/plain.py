@@ -9,13 +9,14 @@ from typing import Any
 
 from mercast.content.event import Event, EventId
 from mercast.content.filter import Filter
+from mercast.content.interest import Advertisement, Subscription
 from mercast.content.types import AttributeType, Declaration
 from mercast.protocol import effects, messages, rows, stimuli
 
 _CLASSES: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
-        *(Event, EventId, Declaration),
+        *(Event, EventId, Declaration, Advertisement, Subscription),
         *(
             thing
             for module in (messages, stimuli, effects, rows)

@@ -1,19 +1,12 @@
 """The local clients of a broker: L-SRT (their advertisements) and L-PRT (their subscriptions)."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
 from mercast.content.types import Types
 from mercast.matching import Matcher, TypedMatcher
-
-
-class Local(NamedTuple):
-    """How a client's advertisement or subscription is known at its broker: by the request that made it."""
-
-    client: str
-    request: int
+from mercast.protocol.messages import Local
 
 
 class Clients:

@@ -23,10 +23,10 @@ from mercast.overlay.seen import SeenWindow
 from mercast.overlay.split import Splitter
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
-from mercast.protocol.messages import Control, Forward, HeartBeat, Message, Packet, Update
+from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Update
 from mercast.protocol.rows import Delivered, Dropped, Published
 from mercast.protocol.stimuli import Stimulus
-from mercast.routing.clients import Clients, Local
+from mercast.routing.clients import Clients
 from mercast.routing.settings import Settings
 
 
@@ -354,6 +354,16 @@ class Core(ABC):
     def _batch(self, batch: stimuli.Batch) -> None:
         for stimulus in batch.stimuli:
             self._does[type(stimulus)](stimulus)
+
+    def validate(self) -> None:
+        """Assert what must hold between any two stimuli. For tests: it takes time."""
+        assert self.state.me in self.state.reachable
+        assert {neighbour for neighbour, _ in self.state.mine.links} == self.neighbourhood.neighbours.keys()
+        assert self._incarnations.keys() == self.exchange.told.keys()
+        assert self.exchange.said.keys() <= self.exchange.told.keys()
+        assert self._lost.keys() <= self._incarnations.keys()
+        assert set(self.peers()) == self._incarnations.keys() - self._lost.keys()
+        self.exchange.validate()
 
     # -- matching ----------------------------------------------------------------------------------------------------
 

@@ -56,6 +56,8 @@ class Simulator:
         self.settled: dict[tuple[int, str, int], Settled] = {}
         self.rows: list[tuple[int, Any]] = []
         self.messages_sent = 0
+        self.validate = False
+        """Check every broker after every stimulus."""
         self._make = make
         self._reconnect_after = reconnect_after
         self._links: dict[tuple[int, int], Link] = {}
@@ -147,6 +149,8 @@ class Simulator:
             return
         for effect in core.handle(self.now, stimulus):
             self._carry_out(broker, effect)
+        if self.validate:
+            core.validate()
         self._schedule_tick(broker, core)
 
     def _schedule_tick(self, broker: int, core: Core) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 from mercast.content.interest import Advertisement, Subscription
 from mercast.matching import TypedMatcher
 from mercast.overlay.exchange import Cause, Key, Request
-from mercast.protocol.messages import Packet
-from mercast.routing.clients import Local
+from mercast.protocol.messages import Local, Packet
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -77,6 +76,13 @@ class DDBR(ListRouting):
                 del self.r_srt[peer]
         else:
             self.r_prt.remove((peer, key))
+
+    def validate(self) -> None:
+        super().validate()
+        said = [(peer, key, value) for peer, items in self.exchange.said.items() for key, value in items.items()]
+        advertisements = {(peer, key) for peer, key, value in said if isinstance(value, Advertisement)}
+        assert {(peer, key) for peer, table in self.r_srt.items() for key in table} == advertisements
+        assert set(self.r_prt) == {(peer, key) for peer, key, _ in said} - advertisements
 
     def _wanted_at(self, peer: int, subscription: Subscription) -> bool:
         """Match(subscription, R-SRT): whether the peer's clients may publish what it asks for."""

@@ -17,9 +17,8 @@ from mercast.matching import TypedMatcher
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.seen import Seen
-from mercast.protocol.messages import Forward, Packet
+from mercast.protocol.messages import Forward, Local, Packet
 from mercast.protocol.rows import Copied
-from mercast.routing.clients import Local
 from mercast.routing.core import Core
 from mercast.routing.settings import Settings
 
@@ -107,6 +106,15 @@ class FBR(Core):
                     self._ask_no_more(tree, origin, cause)
                 if not self.asked[tree]:
                     del self.asked[tree]
+
+    def validate(self) -> None:
+        super().validate()
+        said = {(peer, key) for peer, items in self.exchange.said.items() for key in items}
+        offers = {(peer, ("advertisement", origin)) for origin, peers in self.offers.items() for peer in peers}
+        asked = {(peer, tree, origin) for tree, table in self.asked.items() for peer, origin in table}
+        assert offers | {(peer, ("subscription", tree, origin)) for peer, tree, origin in asked} == said
+        assert set(self.prt) == asked
+        assert all(self.clients.advertisements[origin[1]] for origin in self.srt if origin[0] == self.me)
 
     # -- trees -------------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,8 @@ from typing import Any
 from mercast.content.interest import Advertisement, Subscription
 from mercast.overlay.exchange import Cause, Key
 from mercast.overlay.seen import Seen
-from mercast.protocol.messages import Forward, Packet
+from mercast.protocol.messages import Forward, Local, Packet
 from mercast.protocol.rows import Copied
-from mercast.routing.clients import Local
 from mercast.routing.core import Core
 
 

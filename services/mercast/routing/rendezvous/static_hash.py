@@ -11,8 +11,7 @@ from mercast.content.interest import Advertisement, Subscription
 from mercast.matching import TypedMatcher
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.split import pack
-from mercast.protocol.messages import Forward, Packet
-from mercast.routing.clients import Local
+from mercast.protocol.messages import Forward, Local, Packet
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -74,6 +73,10 @@ class StaticHash(ListRouting):
 
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:  # noqa: ARG002
         self.kept.remove((peer, key))
+
+    def validate(self) -> None:
+        super().validate()
+        assert set(self.kept) == {(peer, key) for peer, items in self.exchange.said.items() for key in items}
 
     # -- events ------------------------------------------------------------------------------------------------------
 

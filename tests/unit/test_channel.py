@@ -1,0 +1,175 @@
+"""The reliable channel, the exchange and the window of seen events, over a network that loses, doubles and reorders."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mercast.content.event import EventId
+from mercast.overlay.exchange import Exchange, Request
+from mercast.overlay.seen import Seen, SeenWindow
+
+
+class Ears:
+    """Keeps what it hears; may answer an item with one of its own, as strategies do."""
+
+    def __init__(self):
+        self.tables = {}
+        self.exchange = None
+        self.answers = False
+
+    def heard(self, peer, key, value, cause):
+        assert key not in self.tables.setdefault(peer, {})
+        self.tables[peer][key] = value
+        if self.answers and key[0] != "answer":
+            self.exchange.tell(peer, ("answer", *key), value, cause)
+
+    def unheard(self, peer, key, value, cause):
+        assert self.tables[peer].pop(key) == value
+        if self.answers and key[0] != "answer" and peer in self.exchange.told:
+            self.exchange.untell(peer, ("answer", *key), cause)
+
+
+class Pair:
+    """Two exchanges and the messages between them."""
+
+    def __init__(self, seed=0, answers=False):
+        self.rng = random.Random(seed)
+        self.now = 0.0
+        self.incarnation = {1: 1, 2: 1}
+        self.ears, self.exchanges, self.flying = {}, {}, []
+        for who in (1, 2):
+            self.start(who, answers)
+        for who in (1, 2):
+            self.exchanges[who].meet(3 - who)
+
+    def start(self, who, answers=False):
+        self.ears[who] = Ears()
+        self.ears[who].answers = answers and who == 2
+        self.exchanges[who] = Exchange(who, self.incarnation[who], self.ears[who], resend_after=1.0)
+        self.ears[who].exchange = self.exchanges[who]
+
+    def restart(self, who):
+        self.incarnation[who] += 1
+        self.start(who)
+        self.exchanges[who].meet(3 - who)
+        self.exchanges[3 - who].meet(who)
+
+    def run(self, steps, loss=0.0, doubling=0.0, reorder=False):
+        for _ in range(steps):
+            self.now += 0.3
+            for exchange in self.exchanges.values():
+                for message in exchange.messages(self.now, lambda _: True):
+                    copies = 2 if self.rng.random() < doubling else 1
+                    self.flying += [message] * copies if self.rng.random() >= loss else []
+            if reorder:
+                self.rng.shuffle(self.flying)
+            flying, self.flying = self.flying, []
+            for message in flying:
+                self.exchanges[message.target].receive(message)
+
+    def agree(self):
+        return all(self.exchanges[a].told[3 - a] == self.ears[3 - a].tables.get(a, {}) for a in (1, 2))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_both_sides_agree_whatever_the_network_does(seed):
+    pair = Pair(seed, answers=seed % 2 == 1)
+    for number in range(60):
+        who = pair.rng.choice((1, 2))
+        key = ("key", pair.rng.randrange(8))
+        cause = Request("client", number)
+        if pair.rng.random() < 0.6:
+            pair.exchanges[who].tell(3 - who, key, pair.rng.randrange(3), cause)
+        else:
+            pair.exchanges[who].untell(3 - who, key, cause)
+        pair.run(pair.rng.randrange(3), loss=0.4, doubling=0.3, reorder=True)
+    pair.run(40)
+    assert pair.agree()
+    assert not list(pair.exchanges[1].messages(pair.now + 100, lambda _: True))
+
+
+def test_many_items_arrive_in_order_and_once():
+    pair = Pair()
+    for number in range(1_000):
+        pair.exchanges[1].tell(2, ("key", number), number, Request("client", 1))
+    pair.run(30)
+    assert list(pair.ears[2].tables[1].values()) == list(range(1_000))
+
+
+def test_a_request_is_settled_when_its_consequences_are():
+    """Side 2 answers each item with one of its own: the request waits for that too."""
+    pair = Pair(answers=True)
+    pair.run(5)
+    request = Request("client", 1)
+    pair.exchanges[1].open(request)
+    pair.exchanges[1].tell(2, ("key", 1), "value", request)
+    pair.exchanges[1].close_if_settled(request)
+    for _ in range(2):
+        pair.run(1)
+        assert not pair.exchanges[1].settled
+        assert pair.exchanges[1].missing(request) == (2,)
+    pair.run(3)
+    assert pair.exchanges[1].settled == [request]
+    assert pair.ears[1].tables[2] == {("answer", "key", 1): "value"}
+
+
+def test_nobody_waits_for_a_peer_that_is_lost():
+    pair = Pair()
+    request = Request("client", 1)
+    pair.exchanges[1].open(request)
+    pair.exchanges[1].tell(2, ("key", 1), "value", request)
+    pair.exchanges[1].close_if_settled(request)
+    pair.exchanges[1].lose(2)
+    assert pair.exchanges[1].settled == [request]
+
+
+def test_a_restarted_peer_is_told_everything_again_and_its_old_words_go():
+    pair = Pair()
+    pair.exchanges[1].tell(2, ("key", 1), "one", Request("client", 1))
+    pair.exchanges[2].tell(1, ("key", 2), "two", Request("client", 1))
+    pair.run(10)
+    pair.restart(2)
+    pair.run(10)
+    assert pair.ears[2].tables[1] == {("key", 1): "one"}
+    assert pair.ears[1].tables[2] == {}
+
+
+def test_one_side_may_forget_the_other():
+    pair = Pair()
+    pair.exchanges[1].tell(2, ("key", 1), "one", Request("client", 1))
+    pair.exchanges[2].tell(1, ("key", 2), "two", Request("client", 1))
+    pair.run(10)
+    pair.exchanges[1].part(2)
+    assert pair.ears[1].tables[2] == {}
+    pair.exchanges[1].meet(2)
+    pair.exchanges[1].tell(2, ("key", 3), "three", Request("client", 2))
+    pair.run(20)
+    assert pair.ears[1].tables[2] == {("key", 2): "two"}
+    assert pair.ears[2].tables[1] == {("key", 3): "three"}
+
+
+# -- the window of seen events -----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 60)))
+def test_within_the_window_an_event_is_new_once(sequences):
+    window, seen = SeenWindow(size=100), set()
+    for sequence in sequences:
+        expected = Seen.REPEAT if sequence in seen else Seen.NEW
+        assert window.see(EventId(1, 1, sequence)) is expected
+        seen.add(sequence)
+
+
+def test_what_is_older_than_the_window_or_the_incarnation_is_stale():
+    window = SeenWindow(size=10)
+    assert window.see(EventId(1, 2, 100)) is Seen.NEW
+    assert window.see(EventId(1, 2, 91)) is Seen.NEW
+    assert window.see(EventId(1, 2, 90)) is Seen.STALE
+    assert window.see(EventId(1, 1, 101)) is Seen.STALE
+    assert window.see(EventId(1, 3, 1)) is Seen.NEW
+    assert window.see(EventId(2, 1, 1)) is Seen.NEW
+    assert len(window) == 2
+    window.forget(1)
+    assert window.see(EventId(1, 1, 1)) is Seen.NEW
