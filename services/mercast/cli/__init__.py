@@ -10,6 +10,7 @@ app = App(name="mercast", help="Content-based publish/subscribe for Kubernetes."
 app.command("mercast.cli.bench:app", name="bench")
 app.command("mercast.cli.demo:demo", name="demo")
 app.command("mercast.cli.filter:check", name="filter")
+app.command("mercast.cli.lab:app", name="lab")
 
 
 def main() -> None:

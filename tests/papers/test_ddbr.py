@@ -1,0 +1,39 @@
+"""D-DBR and MERC: the claims of the first paper, in their quick variants."""
+
+import pytest
+
+from mercast.lab import scoreboard
+from mercast.lab.experiment import Setting
+
+CLAIMS = {
+    "A5": "Fig. 16",
+    "A9": "Fig. 19",
+    "A10": "Fig. 20",
+    "A11": "section I",
+    "A12": "Fig. 21",
+    "A14": "Fig. 23 and 24",
+    "A15": "section III-D",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_claim(claim):
+    result = scoreboard.run(claim, Setting(scale="quick"))
+    assert [row for row in result["rows"] if row["verdict"] == "differs"] == []
+
+
+def test_a_result_says_all_that_is_needed_to_run_it_again():
+    result = scoreboard.run("A15", Setting(seed=3, scale="quick"))
+    assert {name: result[name] for name in ("claim", "seed", "scale", "command")} == {
+        "claim": "A15",
+        "seed": 3,
+        "scale": "quick",
+        "command": "mercast lab run A15 --quick --seed 3",
+    }
+    assert set(result["rows"][0]) == {"name", "paper", "ours", "verdict", "why"}
+    assert "| A15 TRT + SPRT |" in scoreboard.markdown([result])
+
+
+def test_every_experiment_is_tried():
+    assert set(CLAIMS) <= set(scoreboard.claims())
