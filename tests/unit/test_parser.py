@@ -1,5 +1,7 @@
 """What a bad filter is told, and what a filter looks like when printed."""
 
+import pickle
+
 import pytest
 
 from mercast.content import ContentError, Filter, FilterError
@@ -153,8 +155,8 @@ def test_a_huge_or_of_ands_is_normalised_within_bounds():
 @pytest.mark.timeout(60)
 def test_like_takes_time_bounded_by_text_times_pattern():
     """A backtracking regular expression takes minutes for this."""
-    filter = Filter.parse("x LIKE '" + "%a_a" * 100 + "%b'")
-    assert not filter.matches({"x": "a" * 20_000})
+    for pattern in ("%a_a" * 100 + "%b", "%" + "a_" * 510 + "b%", "%" + "a" * 1000 + "_b%"):
+        assert not Filter.parse(f"x LIKE '{pattern}'").matches({"x": "a" * 65_536})
 
 
 EXPRESSIONS = [
@@ -204,6 +206,27 @@ PRINTED = [
 def test_printing(text, printed):
     assert str(Filter.parse(text)) == printed
     assert str(Filter.parse(printed)) == printed
+
+
+def test_true_is_not_one():
+    """To Python they are equal; a filter that mixed them up would cover what it does not match."""
+    truth, one = Filter.parse("x = TRUE"), Filter.parse("x = 1")
+    assert truth != one
+    assert not truth.covers(one)
+    assert not one.covers(truth)
+    assert Filter.parse("x IN (FALSE)") != Filter.parse("x IN (0)")
+
+
+def test_an_error_can_be_pickled():
+    with pytest.raises(FilterError) as raised:
+        Filter.parse("x ==")
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert str(again) == str(raised.value)
+
+
+def test_keywords_are_plain_letters():
+    with pytest.raises(FilterError):
+        Filter.parse("x ıs null")
 
 
 def test_filters_are_equal_and_hash_equal_if_written_the_same_way():

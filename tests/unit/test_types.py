@@ -136,6 +136,7 @@ def test_a_declaration_may_be_repeated_with_more(types, again):
         ),
         (Declaration("self", "self"), "would be its own ancestor: self -> self"),
         (Declaration(""), "type '' is not a name"),
+        (Declaration("x", None, {"n": "int"}), "'n' is 'int', expected an AttributeType"),
         (Declaration("x", ""), "parent type '' is not a name"),
         (Declaration("x", None, {"": INT}), "attribute '' is not a name"),
         (Declaration("x", None, {str(n): INT for n in range(257)}), "257 attributes, at most 256"),
@@ -166,14 +167,27 @@ def test_a_circle_is_refused_however_it_is_closed():
 
 
 def test_limits():
-    types = Types(Limits(types=2, type_depth=2))
+    types = Types(Limits(types=3, type_depth=2))
     types.declare(Declaration("b", "a"))
+    types.declare(Declaration("c", "b"))
     with pytest.raises(ContentError, match="more than 2 ancestors"):
-        types.declare(Declaration("c", "b"))
+        types.declare(Declaration("d", "c"))
     types.declare(Declaration("a"))
-    with pytest.raises(ContentError, match="2 types are declared already"):
-        types.declare(Declaration("d"))
+    with pytest.raises(ContentError, match="3 types are declared already"):
+        types.declare(Declaration("e"))
     types.declare(Declaration("a", None, {"x": INT}))
+
+
+def test_a_closed_type_with_an_open_subtype_may_be_asked_for_anything(types):
+    types.declare(Declaration("exotic", "quote", open=True))
+    types.check_filter("quote", Filter.parse("anything = 1").expression)
+
+
+def test_a_declaration_is_the_trees_own(types):
+    attributes = {"x": INT}
+    types.declare(Declaration("mine", None, attributes))
+    attributes["y"] = INT
+    assert types.attributes("mine") == {"x": INT}
 
 
 # -- subscriptions and advertisements ----------------------------------------------------------------------------------
@@ -253,6 +267,9 @@ def test_a_file_of_declarations():
         ("types: [quote]", "types: found list, expected names"),
         ("types: {a: 5}", "type 'a': found int"),
         ("types: {a: {kind: b}}", "type 'a': 'kind' is unknown, expected attributes, open, parent"),
+        ("[" * 5000, "not YAML"),
+        ("types: {a: 2024-13-45}", "not YAML"),
+        ("types: {a: {attributes: false}}", "type 'a': attributes: found bool"),
         ("types: {a: {open: 5}}", "open is 5, expected true or false"),
         ("types: {a: {attributes: [x]}}", "type 'a': attributes: found list"),
         (

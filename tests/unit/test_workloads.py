@@ -36,6 +36,11 @@ def test_uniform_refuses_what_cannot_be(bad):
         Uniform(**bad)
 
 
+def test_stock_symbols_are_distinct():
+    assert len({Stock(symbols=1_000)._symbols[n] for n in range(1_000)}) == 1_000
+    assert Stock(symbols=700)._symbols[:3] == ["AA", "BA", "CA"]
+
+
 def test_stock_symbols_follow_zipf_and_stay_near_their_price():
     workload, rng = Stock(symbols=100), random.Random(1)
     events = [workload.event(rng) for _ in range(5_000)]

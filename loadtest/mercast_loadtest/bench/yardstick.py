@@ -55,7 +55,7 @@ class Yardstick:
         left = bitmaps[row].copy()
         for bitmaps, row in cells[1:]:
             np.bitwise_and(left, bitmaps[row], out=left)
-        return np.flatnonzero(np.unpackbits(left.view(np.uint8), bitorder="little"))
+        return np.flatnonzero(np.unpackbits(left.view(np.uint8), bitorder="little").view(np.bool_))
 
 
 def _constraints(filters: Iterable[Filter]) -> tuple[dict[str, Any], dict[str, Any]]:

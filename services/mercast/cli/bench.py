@@ -53,6 +53,8 @@ def matching(
     from mercast_loadtest.bench.matching import measure
     from mercast_loadtest.bench.report import print_result, write_json
 
+    if json is not None and not json.parent.is_dir():
+        sys.exit(f"mercast bench: there is no folder {json.parent} to write to")
     if min(filters, events, batch) < 1:
         sys.exit("mercast bench: filters, events and batch must be at least 1")
     try:

@@ -100,8 +100,11 @@ class Show:
         busiest = Table(title="busiest filters", title_justify="left", expand=True)
         busiest.add_column("matches", justify="right", width=10)
         busiest.add_column("filter", no_wrap=True)
-        for number, hits in self._hits.most_common(6):
-            busiest.add_row(f"{hits:,}", Text(str(self._subscriptions[number])))
+        by_text: Counter[str] = Counter()
+        for number, hits in self._hits.most_common(200):
+            by_text[str(self._subscriptions[number])] += hits
+        for text, hits in by_text.most_common(6):
+            busiest.add_row(f"{hits:,}", Text(text))
         quote, found = self._last
         last = Text(f"last quote: {quote.get('symbol')} at {quote.get('price')}, {found} filters match")
         heading = Text(f"{len(self._subscriptions):,} filters against a stream of stock quotes", style="bold")

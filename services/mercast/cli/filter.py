@@ -1,13 +1,16 @@
 """`mercast filter`: check a filter, and try it on attributes."""
 
 import sys
+from typing import Annotated
 
 import rich
+from cyclopts import Parameter
 
 from mercast.content import ContentError, Filter, Value, check_attributes
+from mercast.content.parser import parse_value
 
 
-def check(text: str, *attributes: str) -> None:
+def check(text: Annotated[str, Parameter(allow_leading_hyphen=True)], *attributes: str) -> None:
     """Check a filter, and try it on attributes.
 
     Exit status: 0 if the filter is right (and matches, if attributes are given), 1 if not.
@@ -37,7 +40,6 @@ def _attribute(text: str) -> tuple[str, Value]:
     if not equals:
         raise ContentError(f"{text!r} is not an attribute: write name=value")
     try:
-        # The filter language reads the value, so both are written alike.
-        return name, Filter.parse(f"x = {value}").expression.value  # type: ignore[union-attr]
+        return name, parse_value(value)
     except ContentError:
         return name, value

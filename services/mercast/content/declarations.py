@@ -22,7 +22,7 @@ def read_declarations(text: str, limits: Limits = DEFAULTS) -> list[Declaration]
 
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ContentError(f"the file of types is not YAML: {error}") from None
     types = _mapping(document, "the file", {"types"}).get("types")
     declarations = [_declaration(name, body) for name, body in _mapping(types, "types").items()]
@@ -37,7 +37,8 @@ def _declaration(name: Any, body: Any) -> Declaration:
     is_open = fields.get("open", False)
     if not isinstance(is_open, bool):
         raise ContentError(f"{where}: open is {is_open!r}, expected true or false")
-    attributes = _mapping(fields.get("attributes") or {}, f"{where}: attributes")
+    listed = fields.get("attributes")
+    attributes = _mapping({} if listed is None else listed, f"{where}: attributes")
     return Declaration(
         name, fields.get("parent"), {a: _attribute_type(where, a, kind) for a, kind in attributes.items()}, is_open
     )

@@ -1,6 +1,6 @@
 """What is said of bad content: what was wrong, where, and what would be right."""
 
-from typing import Self
+from typing import Any, Self
 
 
 class ContentError(ValueError):
@@ -18,6 +18,9 @@ class FilterError(ContentError):
         self.hint = hint
         self.source = source
         super().__init__(self._message())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.line, self.column, self.found, self.expected, self.hint, self.source)
 
     @classmethod
     def at(cls, text: str, offset: int, found: str, expected: str, hint: str = "") -> Self:

@@ -37,6 +37,12 @@ def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
     check_name(event.content_type, "content type", limits)
     if event.trace is not None:
         check_name(event.trace, "trace context", limits)
+    if not isinstance(event.id, EventId) or not isinstance(event.time, int):
+        raise ContentError(
+            f"an event has an EventId and a time in whole nanoseconds, not {event.id!r} and {event.time!r}"
+        )
+    if not isinstance(event.payload, bytes):
+        raise ContentError(f"a payload is bytes, not {type(event.payload).__name__}")
     if len(event.payload) > limits.payload_bytes:
         raise ContentError(
             f"the payload has {len(event.payload)} bytes, at most {limits.payload_bytes} are allowed: "

@@ -50,13 +50,18 @@ class Filter:
 
     def __str__(self) -> str:
         """Text that parses to the same filter: normalised, but a very long one is given back as it was written."""
-        return self._source or to_text(self.expression)
+        return self._source or self._text
 
     def __repr__(self) -> str:
         return f"Filter.parse({str(self)!r})"
 
+    @cached_property
+    def _text(self) -> str:
+        """What filters are compared by. Not the tree: to Python TRUE equals 1, and to a filter it does not."""
+        return to_text(self.expression)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Filter) and self.expression == other.expression
+        return isinstance(other, Filter) and self._text == other._text
 
     def __hash__(self) -> int:
-        return hash(self.expression)
+        return hash(self._text)

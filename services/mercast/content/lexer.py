@@ -80,9 +80,10 @@ def tokens(text: str) -> Iterator[Token]:
     offset = 0
     while offset < len(text):
         found = _TOKEN.match(text, offset)
-        slip = slip_at(text, offset)
-        if found is None or (slip and found.lastgroup == "symbol"):
-            raise _stray(text, offset, slip)
+        if found is None or found.lastgroup == "symbol":
+            slip = slip_at(text, offset)
+            if found is None or slip:
+                raise _stray(text, offset, slip)
         if found.lastgroup != "space":
             yield Token(_kind(found), found.group(), offset)
         offset = found.end()
@@ -92,7 +93,7 @@ def tokens(text: str) -> Iterator[Token]:
 def _kind(found: re.Match[str]) -> str:
     group, text = found.lastgroup or "", found.group()
     if group == "name":
-        keyword = text.upper()
+        keyword = text.upper() if text.isascii() else ""
         return keyword if keyword in KEYWORDS else "name"
     if group == "symbol":
         return "<>" if text == "!=" else text

@@ -24,14 +24,29 @@ class Piece:
 
     def find(self, text: str, start: int, end: int) -> int:
         """The first place in text[start:end] where the whole piece lies, or -1."""
+        if len(self.literals) > 1:
+            return self._shift_and(text, start, end)
         if not self.literals:
             return start if start + self.length <= end else -1
         place, literal = self.literals[0]
         at = text.find(literal, start + place, end)
-        while at >= 0 and at - place + self.length <= end:
-            if self.fits(text, at - place):
-                return at - place
-            at = text.find(literal, at + 1, end)
+        return at - place if at >= 0 and at - place + self.length <= end else -1
+
+    def _shift_and(self, text: str, start: int, end: int) -> int:
+        """Bit k of `fitting` says that the last k + 1 characters read fit the piece's first k + 1: one step for each
+        character of the text, however the piece repeats itself."""
+        anywhere = (1 << self.length) - 1
+        for place, literal in self.literals:
+            anywhere &= ~(((1 << len(literal)) - 1) << place)
+        fits_at: dict[str, int] = {}
+        for place, literal in self.literals:
+            for offset, character in enumerate(literal):
+                fits_at[character] = fits_at.get(character, anywhere) | 1 << place + offset
+        fitting, whole = 0, 1 << self.length - 1
+        for at in range(start, end):
+            fitting = (fitting << 1 | 1) & fits_at.get(text[at], anywhere)
+            if fitting & whole:
+                return at - self.length + 1
         return -1
 
 

@@ -52,6 +52,15 @@ def parse(text: str, limits: Limits = DEFAULTS) -> Expression:
     return _Parser(text, limits).filter()
 
 
+def parse_value(text: str, limits: Limits = DEFAULTS) -> Value:
+    """A value alone, written as in a filter."""
+    parser = _Parser(text, limits)
+    value = parser.value()
+    if parser.token.kind != "end":
+        raise parser.wrong("the end of the value")
+    return value
+
+
 class _Parser:
     def __init__(self, text: str, limits: Limits) -> None:
         self.text = text
@@ -65,7 +74,7 @@ class _Parser:
 
     def take(self) -> Token:
         token = self.token
-        self.token = next(self.tokens)
+        self.token = next(self.tokens, token)  # after the end there is only the end
         return token
 
     def accept(self, kind: str) -> bool:

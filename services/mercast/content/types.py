@@ -3,13 +3,13 @@
 - A type that nobody declared has no parent and may carry any attributes.
 - A declared type names its parent and its attributes; it has its ancestors' attributes too. Its events are checked:
   every attribute must be declared with that kind, unless the type or one of its ancestors is open.
-- A declaration may be repeated with more attributes, never with fewer or with others: what was right stays right.
-  Whatever would break that, for the type or for those below it, is refused whole.
+- A declaration may be repeated with more attributes, never with fewer or with others. Whatever would contradict what
+  is declared, for the type or for those below it, is refused whole.
 - The parent may be declared later, for declarations travel between brokers in any order.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from types import MappingProxyType
@@ -75,7 +75,8 @@ class Types:
         if before is not None:
             _check_additive(before, declaration)
         candidate = Types(self._limits)
-        candidate._declared = self._declared | {declaration.name: declaration}
+        own = replace(declaration, attributes=dict(declaration.attributes))  # the caller may go on changing its own
+        candidate._declared = self._declared | {declaration.name: own}
         for name in candidate._declared:
             if declaration.name in candidate.lineage(name):
                 candidate.attributes(name)  # refuses conflicts up the tree
@@ -87,7 +88,7 @@ class Types:
         while (parent := self._get(line[-1]).parent) is not None:
             if parent in line:
                 raise ContentError(f"type {name!r} would be its own ancestor: {' -> '.join([*line, parent])}")
-            if len(line) >= self._limits.type_depth:
+            if len(line) > self._limits.type_depth:
                 raise ContentError(f"type {name!r} would have more than {self._limits.type_depth} ancestors")
             line.append(parent)
         return tuple(line)
@@ -134,7 +135,7 @@ class Types:
         known = self._known_below(name)
         for leaf in leaves(expression):
             kinds = known.get(leaf.name)
-            if kinds is None and not self.is_open(name):
+            if kinds is None and not self._open_below(name):
                 raise ContentError(_unknown(name, leaf.name, known))
             for value in _values(leaf):
                 if kinds is not None and all(kind.kind is not kind_of(value) for kind in kinds):
@@ -142,6 +143,10 @@ class Types:
                     raise ContentError(
                         f"type {name!r} declares {leaf.name!r} as {declared}: it never compares with {value!r}"
                     )
+
+    def _open_below(self, name: str) -> bool:
+        """Whether the type or one of its subtypes allows any attributes."""
+        return any(self.is_open(other) for other in self._declared if name in self.lineage(other))
 
     def _known_below(self, name: str) -> dict[str, set[AttributeType]]:
         known: dict[str, set[AttributeType]] = {}
@@ -164,8 +169,10 @@ def check_declaration(declaration: Declaration, limits: Limits = DEFAULTS) -> No
             f"type {declaration.name!r} declares {len(declaration.attributes)} attributes, "
             f"at most {limits.attributes} are allowed"
         )
-    for attribute in declaration.attributes:
+    for attribute, kind in declaration.attributes.items():
         check_name(attribute, "attribute", limits)
+        if not isinstance(kind, AttributeType):
+            raise ContentError(f"type {declaration.name!r}: {attribute!r} is {kind!r}, expected an AttributeType")
 
 
 def _check_additive(before: Declaration, after: Declaration) -> None:

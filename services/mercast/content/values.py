@@ -44,15 +44,18 @@ def kind_of(value: object) -> Kind:
 
 
 def _check_number(value: Any) -> None:
-    if isinstance(value, int) or not math.isfinite(value):
-        raise ContentError(f"{value!r} is not a number that can be compared: ints have 64 bits, floats are finite")
+    if isinstance(value, int):
+        raise ContentError(f"an int of {value.bit_length() + 1} bits is too large: ints have 64 bits")
+    if not math.isfinite(value):
+        raise ContentError(f"{value!r} is not a number that can be compared: floats are finite")
 
 
 def _base_of(value: object) -> type[Value]:
     for base in _KIND_OF_TYPE:
         if isinstance(value, base):
             return base
-    raise ContentError(f"{type(value).__name__} cannot be an attribute: use a bool, an int, a float or a string")
+    name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    raise ContentError(f"{name} cannot be an attribute: use Python's bool, int, float or str")
 
 
 def check_name(name: object, what: str, limits: Limits = DEFAULTS) -> str:
@@ -81,6 +84,8 @@ def check_text(text: str, what: str) -> None:
 
 def check_attributes(attributes: Attributes, limits: Limits = DEFAULTS) -> dict[str, Value]:
     """The door for an event's attributes: nested data flattened to dotted names, NULLs left out, all else refused."""
+    if not isinstance(attributes, Mapping):
+        raise ContentError(f"attributes are names with values, not {type(attributes).__name__}")
     checked: dict[str, Value] = {}
     for name, value in _flat(attributes, "", 0, limits):
         if name in checked:
@@ -95,7 +100,7 @@ def _flat(attributes: Attributes, prefix: str, depth: int, limits: Limits) -> It
     if depth > limits.nesting:
         raise ContentError(f"attribute {prefix[:40]!r}… is nested more than {limits.nesting} levels deep")
     for key, value in attributes.items():
-        name = check_name(prefix + key if prefix and isinstance(key, str) else key, "attribute", limits)
+        name = check_name(prefix + check_name(key, "attribute", limits), "attribute", limits)
         if isinstance(value, Mapping):
             yield from _flat(value, name + ".", depth + 1, limits)
         elif value is not None:

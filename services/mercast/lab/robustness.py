@@ -59,7 +59,7 @@ def delivered(
     cut: set[tuple[int, int]],
 ) -> tuple[float, float]:
     """The shares of pairs that D-DBR and FBR still serve."""
-    graph = nx.Graph()
+    graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(broker for broker in topology.brokers if broker not in dead)
     graph.add_edges_from(link for link in links if link not in cut and not dead & set(link))
     pairs = len(topology.brokers) * (len(topology.brokers) - 1)

@@ -21,8 +21,14 @@ KINDS = 4
 EXACT = 2**53
 """Every int up to here is a float; beyond, some are not."""
 
-_ROOM = 1e-6
-"""Least distance between the codes of neighbouring strings: many floats wide, whatever the size of the dictionary."""
+_SPACE = 2.0**20
+"""Distance between the codes of neighbouring strings when they are spaced anew."""
+
+_ROOM = 2.0**-6
+"""The least distance between them: many floats wide, even in a dictionary of millions."""
+
+_STEP = 16.0
+"""Distance to the string added last, where a new one is its neighbour: names that count up do not halve their gap."""
 
 
 def number_codes(value: int | float) -> tuple[float, float]:
@@ -62,7 +68,8 @@ class Strings:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.ordered = sorted(set(texts))
-        self._codes = {text: float(place) for place, text in enumerate(self.ordered)}
+        self._codes = {text: place * _SPACE for place, text in enumerate(self.ordered)}
+        self._last = ""
 
     def extend(self, texts: Iterable[str]) -> bool:
         """Give new strings codes between their neighbours'; False, with nothing changed, if a gap has no room left."""
@@ -70,7 +77,7 @@ class Strings:
         codes: dict[str, float] = {}
         for place, group in groupby(new, key=lambda text: bisect_left(self.ordered, text)):
             together = list(group)
-            low, high = self._around(place, len(together))
+            low, high = self._gap(place, len(together))
             step = (high - low) / (len(together) + 1)
             if step < _ROOM:
                 return False
@@ -78,23 +85,35 @@ class Strings:
         self._codes |= codes
         for text in new:
             insort(self.ordered, text)
+            self._last = text
         return True
+
+    def _gap(self, place: int, count: int) -> tuple[float, float]:
+        """Where to put so many strings before the one at this place: close to the one added last, if it is there."""
+        low, high = self._around(place)
+        near = _STEP * (count + 1)
+        if high - low > near and self.ordered:
+            if place and self.ordered[place - 1] == self._last:
+                return low, low + near
+            if place < len(self.ordered) and self.ordered[place] == self._last:
+                return high - near, high
+        return low, high
+
+    def _around(self, place: int) -> tuple[float, float]:
+        """The codes before and at this place."""
+        if not self.ordered:
+            return -_SPACE, _SPACE
+        low = self._codes[self.ordered[place - 1]] if place else self._codes[self.ordered[0]] - _SPACE
+        high = self._codes[self.ordered[place]] if place < len(self.ordered) else low + _SPACE
+        return low, high
 
     def code(self, text: str) -> float:
         """The code of any string; one that is not in the dictionary lies between its neighbours."""
         code = self._codes.get(text)
         if code is None:
-            low, high = self._around(bisect_left(self.ordered, text), 1)
+            low, high = self._around(bisect_left(self.ordered, text))
             code = (low + high) / 2
         return code
-
-    def _around(self, place: int, room: int) -> tuple[float, float]:
-        """Codes that leave room for so many strings before the one at this place."""
-        if not self.ordered:
-            return -1.0, float(room)
-        low = self._codes[self.ordered[place - 1]] if place else self._codes[self.ordered[0]] - room - 1
-        high = self._codes[self.ordered[place]] if place < len(self.ordered) else low + room + 1
-        return low, high
 
     def low(self, cut: Cut | None) -> float:
         if cut is None:

@@ -13,11 +13,15 @@ from mercast.matching.codes import KINDS
 from mercast.matching.coding import Batch
 from mercast.matching.loops import Found
 from mercast.matching.slots import Array
+from mercast.matching.sure import LANES, NEVER
 
-_ROOM = 8192
+_ROOM = 16_384
 """Slots found per call of the compiled loop; few, so that they stay in the processor's cache."""
 
 _FULL = np.uint64(2**64 - 1)
+
+_TOP = np.uint64(0x8000_8000_8000_8000)
+"""The top bits of the lanes."""
 
 _NOTHING_SEEN = np.empty(0, np.int64)
 
@@ -38,11 +42,13 @@ class CompiledLoop:
         seen = np.full(slots["destination"].max(initial=0) + 1, -1) if once else _NOTHING_SEEN
         parts: list[Array] = []
         ends = np.empty(len(batch.kinds), np.int64)
-        event = word = total = 0
+        cells = bitmaps.cells
+        event = block = total = 0
         while event < len(ends):
-            event, word, count = _find(
-                event, word, total, batch.kinds, batch.low, batch.high, bitmaps.attributes, bitmaps.cells,
-                bitmaps.cuts, bitmaps.excluded, bitmaps.gone, slots, checks, seen, self._found, ends,
+            event, block, count = _find(
+                event, block, total, batch.kinds, batch.low, batch.high, cells.attributes, cells.cells, cells.cuts,
+                bitmaps.excluded, bitmaps.full, bitmaps.gone, bitmaps.gone_full, bitmaps.sure.words,
+                slots, checks, seen, self._found, ends,
             )  # fmt: skip
             parts.append(self._found[:count].copy())
             total += count
@@ -58,36 +64,69 @@ def _compile(function: Any) -> Any:
 
 @_compile
 def _find(  # type: ignore[no-untyped-def]
-    event, word, before, kinds, low, high, attributes, cells, cuts, excluded, gone, slots, checks, seen, found, ends
-):
-    """From this word of this event on, until all is done or `found` is full: where it stopped, and the count."""
+    event, block, before, kinds, low, high, attributes, cells, cuts,
+    excluded, full, gone, gone_full, sure, slots, checks, seen, found, ends,
+):  # fmt: skip
+    """From this block of words of this event on, until all is done or `found` is full: where it stopped, the count."""
     count = 0
     rows = np.empty(len(attributes), np.int64)
+    lanes = np.empty(sure.shape[2], np.uint64)
     while event < len(kinds):
+        lanes[:] = 0
         for column in range(len(attributes)):
             attribute = attributes[column]
-            rows[column] = _row(cells[column, kinds[event, attribute]], cuts, low[event, attribute])
+            kind = kinds[event, attribute]
+            rows[column] = _row(cells[column, kind], cuts, low[event, attribute])
+            if column < LANES * len(lanes):
+                exact = low[event, attribute] == high[event, attribute]
+                row = rows[column] - cells[column, 0].base if exact else NEVER
+                lanes[column // LANES] |= np.uint64(row) << np.uint64(16 * (column % LANES))
         start = count
-        while word < len(gone) and count + WORD <= len(found):
-            out = gone[word]
+        while block < len(gone_full) and count + WORD * WORD <= len(found):
+            out = gone_full[block]
             for column in range(len(rows)):
-                if out == _FULL:
-                    break
-                out |= excluded[rows[column], word]
+                out |= full[rows[column], block]
             left = ~out
             while left:
                 lowest = left & (~left + np.uint64(1))
                 left ^= lowest
-                found[count] = word * WORD + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
-                count += 1
-            word += 1
-        count = _keep_passing(start, count, event, kinds[event], low[event], high[event], slots, checks, seen, found)
-        if word == len(gone):
+                word = block * WORD + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+                count = _candidates(word, rows, excluded, gone, found, count)
+            block += 1
+        count = _keep_passing(
+            start, count, event, kinds[event], low[event], high[event], lanes, sure, slots, checks, seen, found
+        )
+        if block == len(gone_full):
             ends[event] = before + count
-            event, word = event + 1, 0
-        elif count + WORD > len(found):
+            event, block = event + 1, 0
+        elif count + WORD * WORD > len(found):
             break
-    return event, word, count
+    return event, block, count
+
+
+@_compile
+def _candidates(word, rows, excluded, gone, found, count):  # type: ignore[no-untyped-def]
+    """Append the slots of a word that no row excludes. No early way out: a branch hard to foresee would cost more."""
+    out = gone[word]
+    for column in range(len(rows)):
+        out |= excluded[rows[column], word]
+    left = ~out
+    while left:
+        lowest = left & (~left + np.uint64(1))
+        left ^= lowest
+        found[count] = word * WORD + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+        count += 1
+    return count
+
+
+@_compile
+def _is_sure(lanes, first, last):  # type: ignore[no-untyped-def]
+    for word in range(len(lanes)):
+        at_least = (lanes[word] | _TOP) - first[word]
+        at_most = (last[word] | _TOP) - lanes[word]
+        if at_least & at_most & _TOP != _TOP:
+            return False
+    return True
 
 
 @_compile
@@ -103,14 +142,15 @@ def _row(cell, cuts, code):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _keep_passing(start, count, event, kinds, low, high, slots, checks, seen, found):  # type: ignore[no-untyped-def]
+def _keep_passing(start, count, event, kinds, low, high, lanes, sure, slots, checks, seen, found):  # type: ignore[no-untyped-def]
     """Keep the slots that pass their checks; with `seen`, those only whose destination was not yet found."""
     kept = start
     for at in range(start, count):
         slot = slots[found[at]]
         if len(seen) and seen[slot.destination] == event:
             continue
-        if _passes(slot, checks, kinds, low, high):
+        number = found[at]
+        if _is_sure(lanes, sure[number, 0], sure[number, 1]) or _passes(slot, checks, kinds, low, high):
             found[kept] = found[at]
             kept += 1
             if len(seen) and not slot.loose:
@@ -120,13 +160,14 @@ def _keep_passing(start, count, event, kinds, low, high, slots, checks, seen, fo
 
 @_compile
 def _passes(slot, checks, kinds, low, high):  # type: ignore[no-untyped-def]
+    """For each attribute one check must pass."""
     at = slot.first
     while at < slot.last:
         attribute = checks[at].key // KINDS
-        passed = False
+        key = attribute * KINDS + kinds[attribute]
+        code, passed = low[attribute], False
         while at < slot.last and checks[at].key // KINDS == attribute:
-            check = checks[at]
-            if kinds[attribute] == check.key % KINDS and check.low <= low[attribute] and high[attribute] <= check.high:
+            if checks[at].key == key and checks[at].low <= code and high[attribute] <= checks[at].high:
                 passed = True
             at += 1
         if not passed:

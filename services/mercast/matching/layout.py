@@ -7,11 +7,11 @@ slots is usually excluded after two or three rows, and the loop over the columns
 import numpy as np
 
 from mercast.limits import Limits
-from mercast.matching.bitmaps import WORD, Bitmaps, Column
+from mercast.matching.bitmaps import WORD, Bitmaps, Cells, Column
 from mercast.matching.codes import BOOL, KINDS, MISSING
 from mercast.matching.slots import Array, owners_of
 
-MOST_CELLS = 256
+MOST_CELLS = 128
 """Cells per column and kind. More would leave fewer slots to check, but no longer fit the processor's cache."""
 
 _RARE = 256
@@ -32,9 +32,9 @@ def build(slots: Array, checks: Array, limits: Limits) -> tuple[Bitmaps, Array]:
     room = max(4 * WORD, len(slots) // 4)
     owners = owners_of(slots)
     rows = limits.bitmap_bytes * 8 // (len(slots) + room)
-    columns = _columns(checks["key"] // KINDS, checks, len(slots), rows)
-    bitmaps = Bitmaps(columns, len(slots), room)
-    lay = [_layout(bitmaps, place, column, owners, checks, len(slots)) for place, column in enumerate(columns)]
+    columns = _columns(owners, checks, len(slots), rows)
+    cells = Cells(columns)
+    lay = [_layout(cells, place, column, owners, checks, len(slots)) for place, column in enumerate(columns)]
     best = sorted(range(len(columns)), key=lambda place: (-lay[place][0], place))
     keys = [lay[place][1] for place in best[:_SORTED_BY]]
     order = np.lexsort(keys[::-1]) if keys else np.arange(len(slots))
@@ -46,9 +46,11 @@ def build(slots: Array, checks: Array, limits: Limits) -> tuple[Bitmaps, Array]:
     return bitmaps, order
 
 
-def _columns(attributes: Array, checks: Array, slots: int, rows: int) -> list[Column]:
+def _columns(owners: Array, checks: Array, slots: int, rows: int) -> list[Column]:
     """The attributes worth a column, with cells as fine as the memory for rows allows."""
-    asked, counts = np.unique(attributes, return_counts=True)
+    attributes = checks["key"] // KINDS
+    new = np.append(True, (owners[1:] != owners[:-1]) | (attributes[1:] != attributes[:-1]))[: len(owners)]
+    asked, counts = np.unique(attributes[new], return_counts=True)
     worth = asked[counts * _RARE >= slots]
     most = min(_MOST_COLUMNS, rows // (KINDS + 1))
     worth = worth[np.argsort(-counts[counts * _RARE >= slots], kind="stable")][:most]
@@ -83,15 +85,12 @@ def _cuts(kind: int, checks: Array, cells: int) -> Array:
     return np.unique(bounds[np.linspace(0, len(bounds), cells, endpoint=False).astype(np.intp)[1:]])
 
 
-def _layout(
-    bitmaps: Bitmaps, place: int, column: Column, owners: Array, checks: Array, slots: int
-) -> tuple[float, Array]:
+def _layout(cells: Cells, place: int, column: Column, owners: Array, checks: Array, slots: int) -> tuple[float, Array]:
     """How much a column excludes, and a sorting key for its slots: similar intervals get equal keys, others zero."""
     mine = checks[column.checks]
     kinds = mine["key"] % KINDS
-    low, high = bitmaps.rows_of(place, kinds, mine["low"]), bitmaps.rows_of(place, kinds, mine["high"])
-    cells = bitmaps.cells[place]
-    of_kind = (cells["last"] - cells["first"] + 1)[kinds]
+    low, high = cells.rows_of(place, kinds, mine["low"]), cells.rows_of(place, kinds, mine["high"])
+    of_kind = (cells.cells[place]["last"] - cells.cells[place]["first"] + 1)[kinds]
     owner = owners[column.checks]
     allowed = np.zeros(slots)
     np.add.at(allowed, owner, (high - low + 1) / of_kind)

@@ -31,8 +31,8 @@ class NumpyLoop:
     def find(self, bitmaps: Bitmaps, slots: Array, checks: Array, batch: Batch, once: bool) -> Found:  # noqa: ARG002
         """The slots that pass, event after event. With `once`, one slot of each destination would do."""
         rows = [
-            bitmaps.rows_of(place, batch.kinds[:, attribute], batch.low[:, attribute])
-            for place, attribute in enumerate(bitmaps.attributes)
+            bitmaps.cells.rows_of(place, batch.kinds[:, attribute], batch.low[:, attribute])
+            for place, attribute in enumerate(bitmaps.cells.attributes)
         ]
         candidates = [_candidates(bitmaps, [column[event] for column in rows]) for event in range(len(batch.kinds))]
         found = np.concatenate(candidates), np.cumsum([len(some) for some in candidates]).tolist()

@@ -38,9 +38,25 @@ _PUT_COST = 16
 """Putting one slot into the bitmaps costs as much as this many when all are laid anew."""
 
 
+def _is_number(id: Hashable) -> bool:
+    return type(id) is int and INT_MIN <= id <= INT_MAX
+
+
 def _split(found: Found) -> list[list[Any]]:
     values, ends = found[0].tolist(), found[1]
     return [values[first:last] for first, last in zip([0, *ends], ends, strict=False)]
+
+
+def _sorted_by_event(ids: Array, event_of: Array) -> Array:
+    """Ids ascending within each event: as one number with the event's, where both fit into 63 bits."""
+    if not len(ids):
+        return ids
+    least, most = int(ids.min()), int(ids.max())
+    width = (most - least).bit_length()
+    if width + int(event_of[-1]).bit_length() >= 63:  # noqa: PLR2004
+        return ids[np.lexsort((ids, event_of))]
+    joined = np.sort((event_of << width) | (ids - least))
+    return (joined & ((1 << width) - 1)) + least
 
 
 class Table:
@@ -94,7 +110,7 @@ class Table:
         if len(ends) == 1:
             return [(np.unique(ids) if self._several_boxes else np.sort(ids)).tolist()]
         event_of = events_of(found)
-        ids = ids[np.lexsort((ids, event_of))]
+        ids = _sorted_by_event(ids, event_of)
         if self._several_boxes:
             new = np.ones(len(ids), np.bool_)
             new[1:] = (ids[1:] != ids[:-1]) | (event_of[1:] != event_of[:-1])
@@ -110,7 +126,7 @@ class Table:
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def add(self, id: Hashable, filter: Filter, destination: Hashable) -> None:
-        is_number = type(id) is int and INT_MIN <= id <= INT_MAX
+        is_number = _is_number(id)
         boxes = filter.boxes
         if self._gone > max(1024, len(self._ids) // 2):
             self._drop_what_is_gone()
@@ -180,6 +196,8 @@ class Table:
         """Slots, attributes, destinations and strings that no filter uses any more; everything waits again."""
         self._choose(np.array([slot for slot, id in enumerate(self._ids) if id is not _GONE], np.intp))
         self._gone = self._laid = 0
+        self._other_ids = any(not _is_number(id) for id in self._ids)
+        self._several_boxes = any(len(places) > 1 for places in self._places.values())
         used, numbers = np.unique(self.checks["key"] // KINDS, return_inverse=True)
         names = list(self.coding.numbers)
         self.coding = Coding([names[old] for old in used], [self.coding.strings[old] for old in used])

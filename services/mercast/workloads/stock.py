@@ -56,8 +56,8 @@ class Stock:
 
 def _symbol(number: int) -> str:
     """AA, BA, … ZZ, AAA, …: short names first, as short names are the oldest and most traded."""
-    letters = ""
-    while number >= 0 or len(letters) < 2:  # noqa: PLR2004
-        letters += _LETTERS[number % 26]
-        number = number // 26 - 1
-    return letters
+    length, letters = 2, len(_LETTERS)
+    while number >= letters**length:
+        number -= letters**length
+        length += 1
+    return "".join(_LETTERS[number // letters**place % letters] for place in range(length))
