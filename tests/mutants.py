@@ -68,7 +68,7 @@ def all_mutants(processes: int) -> list[str]:
 
 
 def verdicts(names: list[str], processes: int) -> Iterator[tuple[str, str]]:
-    """Each mutant against the tests that reach its function, the quickest first."""
+    """Each mutant against the tests that reach its function, quickest first, in a fresh process: no cache is filled."""
     runner = ForkServerRunner(max_workers=processes, test_runner_class=PytestRunner, test_runner_args={})
     mutmut.collect_or_load_stats(runner)  # which tests reach which function
     reaching, durations = state().tests_by_mangled_function_name, state().duration_by_test

@@ -3,7 +3,9 @@
 import pytest
 
 from mercast.content import Filter
+from mercast.content.boxes import box_contains
 from mercast.limits import Limits
+from mercast.matching import Index
 
 COVERS = [
     ("", "x = 1"),
@@ -97,6 +99,14 @@ def test_past_the_bound_on_boxes_answers_are_cautious():
     assert not widened.covers(narrow), "it cannot be decided, so it is not claimed"
     assert widened.covers(widened)
     assert widened.intersects(narrow)
+
+
+def test_widened_patterns_lose_no_event():
+    filter = Filter.parse("x LIKE '%a' OR x LIKE '%b'", Limits(filter_boxes=1))
+    assert box_contains(filter.boxes.union[0], {"x": "a"})
+    index = Index()
+    index.add(1, filter)
+    assert index.match_many([{"x": "a"}, {"x": "b"}, {"x": "c"}]) == [[1], [1], []]
 
 
 @pytest.mark.parametrize(

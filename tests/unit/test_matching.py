@@ -1,6 +1,8 @@
 """The index answers as the plain scan does, whatever is added and removed, by either loop."""
 
+import gc
 import random
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -235,6 +237,29 @@ def test_no_filters_and_no_events(compiled):
     index.add(1, Filter())
     index.remove(1)
     assert index.match({}) == []
+
+
+def test_a_removed_filter_is_let_go():
+    filter = Filter.parse("x LIKE '%a%'")
+    index, seen = Index(), weakref.ref(filter)
+    index.add(1, filter)
+    index.remove(1)
+    del filter
+    gc.collect()
+    assert seen() is None
+
+
+def test_what_is_gone_gives_its_memory_back():
+    index = Index()
+    for number in range(6_000):
+        index.add(number, Filter.parse(f"name{number} = 'text{number}'"), number)
+        index.remove(number)
+    index.add(-1, Filter.parse("x = 'y'"), "one")
+    index.match({})
+    table = index._table
+    assert len(table._ids) <= 1_100
+    assert len(table.coding.numbers) <= 1_100
+    assert len(table._destinations) <= 1_100
 
 
 def test_numbers_of_any_class_and_none():

@@ -46,16 +46,17 @@ ERRORS = [
     (r"x LIKE 'a\b'", 1, 8, r"the string 'a\b'", "a pattern", "stands before 'b'"),
     ("x LIKE 'a\\'", 1, 8, "the string 'a\\'", "a pattern", "at the end"),
     ("x LIKE 'a' ESCAPE 'ab'", 1, 19, "the string 'ab'", "one escape character", ""),
-    ("x LIKE 'a' ESCAPE !", 1, 19, "!", "", ""),
+    ("x LIKE 'a' ESCAPE !", 1, 19, "!", "", "write NOT"),
+    ("x LIKE 'a' ESCAPE 5", 1, 19, "the number 5", "the escape character", ""),
     ("x = 12abc", 1, 5, "12abc", "a number", ""),
     ("x = 1.2.3", 1, 5, "1.2.3", "a number", ""),
     ("x = 'abc", 1, 5, "a single quote that is never closed", "a closing '", "written twice"),
     ('"abc = 1', 1, 1, "a double quote that is never closed", 'a closing "', "written twice"),
-    ("x = 1e999", 1, 5, "the number 1e999", "a finite number", ""),
-    ("x = -1e999", 1, 6, "the number 1e999", "a finite number", ""),
+    ("x = 1e999", 1, 5, "the number 1e999", "a finite number", "1.8e308"),
+    ("x = -1e999", 1, 6, "the number 1e999", "a finite number", "1.8e308"),
     ("x = 9223372036854775808", 1, 5, "the number 9223372036854775808", "64 bits", "write a float"),
     ("x = -9223372036854775809", 1, 6, "the number 9223372036854775809", "64 bits", "write a float"),
-    ("x = " + "9" * 5000, 1, 5, "the number 9999999999", "64 bits", ""),
+    ("x = " + "9" * 5000, 1, 5, "the number 9999999999", "64 bits", "write a float"),
     ("x = nan", 1, 5, "the name nan", "a value", "NaN and infinity"),
     ("x = -Infinity", 1, 6, "the name Infinity", "a number after the sign", ""),
     ("x IS TRUE", 1, 6, "TRUE", "NULL", "by its name alone"),
@@ -67,8 +68,8 @@ ERRORS = [
     ("5", 1, 2, "the end of the filter", "a comparison", "starts with an attribute"),
     ("5 < 6", 1, 5, "the number 6", "the name of an attribute", "5 is a value"),
     ("x = 1 AND\n  (y = 2\n  OR z == 3)", 3, 8, "==", "", "one ="),
-    ('"" = 1', 1, 1, '""', "the name of an attribute", "at least one character"),
-    ("NOT", 1, 4, "the end of the filter", "a condition", ""),
+    ('"" = 1', 1, 1, '""', "the name of an attribute", "attribute '' is not a name"),
+    ("NOT", 1, 4, "the end of the filter", "a condition such as price > 10", "is missing"),
 ]
 
 
@@ -83,6 +84,7 @@ def test_an_error_names_the_place_and_what_would_be_right(text, line, column, fo
     assert found in error.found
     assert expected in error.expected
     assert hint in error.hint
+    assert bool(error.hint) is bool(hint)
     assert f"line {line}, column {column}: found {error.found}, expected {error.expected}" in str(error)
     assert error.hint in str(error)
 
@@ -112,7 +114,7 @@ LIMITS = [
     (" OR ".join("x" for _ in range(8_193)), "at most 8192 values"),
     ("x LIKE '" + "a" * 1025 + "'", "at most 1024 characters"),
     ("a" * 256 + " = 1", "at most 255 are allowed"),
-    ("x = '\ud800'", "surrogate"),
+    ("x = '\ud800'", "^filter: character 6 is half of a surrogate"),
 ]
 
 
@@ -133,8 +135,26 @@ def test_what_is_just_small_enough_is_taken():
 
 
 def test_limits_can_be_changed():
-    with pytest.raises(ContentError, match="at most 2 nested"):
+    with pytest.raises(FilterError, match="at most 2 nested") as raised:
         Filter.parse("(((x)))", Limits(filter_depth=2))
+    assert (raised.value.column, raised.value.found) == (3, "(")
+
+
+def test_true_and_false_alone_are_no_values():
+    Filter.parse("x IN (1, 2) AND TRUE", Limits(filter_values=2))
+    with pytest.raises(FilterError, match="at most 3 values"):
+        Filter.parse("x IN (1, 2) AND TRUE AND x IN (1, 2)", Limits(filter_values=3))
+
+
+def test_a_quote_may_be_the_escape():
+    assert Filter.parse("x LIKE 'a''%' ESCAPE ''''").matches({"x": "a%"})
+
+
+@pytest.mark.parametrize("word", ["ilike", "rlike", "RLIKE", "regexp", "similar", "contains", "matches"])
+def test_pattern_words_of_other_languages(word):
+    with pytest.raises(FilterError) as raised:
+        Filter.parse(f"x {word} 'a'")
+    assert raised.value.hint == "for patterns write LIKE"
 
 
 @pytest.mark.parametrize("text", [None, 5, b"x = 1"])

@@ -152,3 +152,7 @@ def test_limits_can_be_changed():
     assert check_event(event(payload=bytes(1_048_576)))
     with pytest.raises(ContentError, match="at most 3 are allowed"):
         check_event(event(payload=b"1234"), Limits(payload_bytes=3))
+    with pytest.raises(ContentError, match="more than 1 attributes"):
+        check_event(event(attributes={"a": 1, "b": 2}), Limits(attributes=1))
+    with pytest.raises(ContentError, match=r"trace context .* at most 40"):
+        check_event(event(trace="t" * 41), Limits(name_length=40))

@@ -140,9 +140,8 @@ class _Parser:
     def mirrored(self) -> Expression:
         """`10 < price`, or TRUE or FALSE alone."""
         first = self.token
-        value = self.value()
+        value = self.value(counts=first.kind not in ("TRUE", "FALSE"))
         if isinstance(value, bool) and self.token.kind not in _MIRRORED:
-            self.values -= 1
             return TRUE if value else FALSE
         if self.token.kind not in _MIRRORED:
             raise self.wrong("a comparison such as < or =", "a condition starts with an attribute: price > 10")
@@ -191,11 +190,12 @@ class _Parser:
             raise self.wrong("a comparison such as =", f"functions are not part of filters; {name} is read as a name")
         return name
 
-    def value(self) -> Value:
+    def value(self, counts: bool = True) -> Value:
         token = self.token
         if token.kind not in _VALUES:
             raise self.wrong("a value: a number, a string in single quotes, TRUE or FALSE", self.hint_for_value())
-        self.count_value()
+        if counts:
+            self.count_value()
         self.take()
         match token.kind:
             case "TRUE" | "FALSE":
