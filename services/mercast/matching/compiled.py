@@ -62,6 +62,11 @@ def _compile(function: Any) -> Any:
         return numba.njit(function)
 
 
+def _inline(function: Any) -> Any:
+    """For the innermost: a call would cost more than what it does."""
+    return numba.njit(inline="always")(function)
+
+
 @_compile
 def _find(  # type: ignore[no-untyped-def]
     event, block, before, kinds, low, high, attributes, cells, cuts,
@@ -104,7 +109,7 @@ def _find(  # type: ignore[no-untyped-def]
     return event, block, count
 
 
-@_compile
+@_inline
 def _candidates(word, rows, excluded, gone, found, count):  # type: ignore[no-untyped-def]
     """Append the slots of a word that no row excludes. No early way out: a branch hard to foresee would cost more."""
     out = gone[word]
@@ -119,17 +124,17 @@ def _candidates(word, rows, excluded, gone, found, count):  # type: ignore[no-un
     return count
 
 
-@_compile
-def _is_sure(lanes, first, last):  # type: ignore[no-untyped-def]
+@_inline
+def _is_sure(slot, lanes, sure):  # type: ignore[no-untyped-def]
     for word in range(len(lanes)):
-        at_least = (lanes[word] | _TOP) - first[word]
-        at_most = (last[word] | _TOP) - lanes[word]
+        at_least = (lanes[word] | _TOP) - sure[slot, 0, word]
+        at_most = (sure[slot, 1, word] | _TOP) - lanes[word]
         if at_least & at_most & _TOP != _TOP:
             return False
     return True
 
 
-@_compile
+@_inline
 def _row(cell, cuts, code):  # type: ignore[no-untyped-def]
     first, last = cell.first, cell.last
     while first < last:
@@ -146,15 +151,14 @@ def _keep_passing(start, count, event, kinds, low, high, lanes, sure, slots, che
     """Keep the slots that pass their checks; with `seen`, those only whose destination was not yet found."""
     kept = start
     for at in range(start, count):
-        slot = slots[found[at]]
-        if len(seen) and seen[slot.destination] == event:
+        slot = found[at]
+        if len(seen) and seen[slots[slot].destination] == event:
             continue
-        number = found[at]
-        if _is_sure(lanes, sure[number, 0], sure[number, 1]) or _passes(slot, checks, kinds, low, high):
-            found[kept] = found[at]
+        if _is_sure(slot, lanes, sure) or _passes(slots[slot], checks, kinds, low, high):
+            found[kept] = slot
             kept += 1
-            if len(seen) and not slot.loose:
-                seen[slot.destination] = event
+            if len(seen) and not slots[slot].loose:
+                seen[slots[slot].destination] = event
     return kept
 
 
