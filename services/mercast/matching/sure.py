@@ -18,6 +18,10 @@ NEVER = 0x7FFF
 """No row: above all of them."""
 
 
+_ANY = np.uint64(0x7FFF_7FFF_7FFF_7FFF)
+"""Four times NEVER, as the last row: a column that the slot does not ask about."""
+
+
 class Rows(NamedTuple):
     """The first and last rows of one column that are sure, slot by slot; none where first > last."""
 
@@ -34,23 +38,18 @@ class Sure:
 
     def fill(self, slots: int, asked: dict[int, Rows], never: Array) -> None:
         """Lay all slots: what they ask of each column, and those that are never sure."""
-        first = np.zeros((slots, LANES * self._words), np.uint16)
-        last = np.full_like(first, NEVER)
+        first, last = self.words[:slots, 0], self.words[:slots, 1]
+        first[:], last[:] = 0, _ANY
         for column, rows in asked.items():
-            if column < self._columns:
-                first[rows.slots, column], last[rows.slots, column] = rows.first, rows.last
-            else:
+            if column >= self._columns:
                 never = np.append(never, rows.slots)
-        first[never, 0] = NEVER
-        self.words[:slots, 0], self.words[:slots, 1] = _packed(first), _packed(last)
+                continue
+            word, shift = column // LANES, np.uint64(16 * (column % LANES))
+            first[rows.slots, word] |= rows.first.astype(np.uint64) << shift
+            last[rows.slots, word] &= ~(np.uint64(NEVER) << shift)
+            last[rows.slots, word] |= rows.last.astype(np.uint64) << shift
+        first[never, 0] |= np.uint64(NEVER)
 
     def never(self, slot: int) -> None:
         self.words[slot, 0] = NEVER
         self.words[slot, 1] = 0
-
-
-def _packed(lanes: Array) -> Array:
-    """Four numbers of 16 bits to a word, the first lowest, whatever the machine's order of bytes."""
-    wide = lanes.astype(np.uint64).reshape(len(lanes), lanes.shape[1] // LANES, LANES)
-    words: Array = np.bitwise_or.reduce(wide << np.arange(0, 64, 16, dtype=np.uint64), axis=2)
-    return words
