@@ -19,12 +19,12 @@ from mercast.overlay.exchange import Cause, Exchange, Key, Request
 from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Neighbourhood, Outgoing
 from mercast.overlay.routes import NO_HOP
-from mercast.overlay.seen import SeenWindow
-from mercast.overlay.split import Splitter
+from mercast.overlay.seen import Seen, SeenWindow
+from mercast.overlay.split import Splitter, unpack
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
 from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Update
-from mercast.protocol.rows import Delivered, Dropped, Published
+from mercast.protocol.rows import Copied, Delivered, Dropped, Published
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.clients import Clients
 from mercast.routing.settings import Settings
@@ -233,6 +233,18 @@ class Core(ABC):
             self._effects.append(Deliver(client, event, subscriptions))
             self.tap(Delivered(event.id, event.time, client, subscriptions, hops))
         return len(interested)
+
+    def take_in(self, forward: Forward, neighbour: int) -> bool:
+        """Deliver an event that came from a neighbour, unless it was here before; whether it was new."""
+        event = forward.packet.event
+        seen = self.seen.see(event.id)
+        if seen is not Seen.NEW:
+            self.drop(forward.packet, seen.value)
+            return False
+        count = self.deliver(forward.packet, forward.hops)
+        length = len(unpack(forward.destinations))
+        self.tap(Copied(event.id, event.time, neighbour, forward.hops, length, 1, count > 0))
+        return True
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 

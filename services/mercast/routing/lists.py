@@ -4,10 +4,8 @@ destinations beforehand."""
 from collections.abc import Iterable
 
 from mercast.overlay.routes import NO_HOP
-from mercast.overlay.seen import Seen
-from mercast.overlay.split import pack, unpack
+from mercast.overlay.split import pack
 from mercast.protocol.messages import Forward, Packet
-from mercast.protocol.rows import Copied
 from mercast.routing.core import Core
 
 
@@ -33,12 +31,5 @@ class ListRouting(Core):
                 self.send(hop, Forward(part, hops + 1, packet, note))
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
-        """This broker is a destination: deliver, unless the event was here before."""
-        event = forward.packet.event
-        seen = self.seen.see(event.id)
-        if seen is not Seen.NEW:
-            self.drop(forward.packet, seen.value)
-            return
-        count = self.deliver(forward.packet, forward.hops)
-        length = len(unpack(forward.destinations))
-        self.tap(Copied(event.id, event.time, neighbour, forward.hops, length, 1, count > 0))
+        """This broker is a destination."""
+        self.take_in(forward, neighbour)

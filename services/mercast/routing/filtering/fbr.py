@@ -16,9 +16,7 @@ from mercast.content.interest import Advertisement, Subscription
 from mercast.matching import TypedMatcher
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.routes import NO_HOP
-from mercast.overlay.seen import Seen
 from mercast.protocol.messages import Forward, Local, Packet
-from mercast.protocol.rows import Copied
 from mercast.routing.core import Core
 from mercast.routing.settings import Settings
 
@@ -184,14 +182,8 @@ class FBR(Core):
         return self.me, next(falls)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
-        event = forward.packet.event
-        seen = self.seen.see(event.id)
-        if seen is not Seen.NEW:
-            self.drop(forward.packet, seen.value)
-            return
-        count = self.deliver(forward.packet, forward.hops)
-        self.tap(Copied(event.id, event.time, neighbour, forward.hops, 0, 1, count > 0))
-        self._onward(forward, neighbour)
+        if self.take_in(forward, neighbour):
+            self._onward(forward, neighbour)
 
     def _onward(self, forward: Forward, whence: int) -> int:
         event = forward.packet.event

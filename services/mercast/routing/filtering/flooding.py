@@ -5,9 +5,7 @@ from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
 from mercast.overlay.exchange import Cause, Key
-from mercast.overlay.seen import Seen
 from mercast.protocol.messages import Forward, Local, Packet
-from mercast.protocol.rows import Copied
 from mercast.routing.core import Core
 
 
@@ -19,14 +17,8 @@ class Flooding(Core):
         return self._flood(Forward(b"", 0, packet), self.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
-        event = forward.packet.event
-        seen = self.seen.see(event.id)
-        if seen is not Seen.NEW:
-            self.drop(forward.packet, seen.value)
-            return
-        count = self.deliver(forward.packet, forward.hops)
-        self.tap(Copied(event.id, event.time, neighbour, forward.hops, 0, 1, count > 0))
-        self._flood(forward, neighbour)
+        if self.take_in(forward, neighbour):
+            self._flood(forward, neighbour)
 
     def _flood(self, forward: Forward, but: int) -> int:
         others = [who for who in self.neighbourhood.neighbours if who != but]
