@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env test test-quick demo bench lint mutants lock clean
+.PHONY: help env test test-quick demo bench lint mutants soak lock clean
+SEEDS ?= 1000
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -42,6 +43,9 @@ bench: $(READY)  ## speed of matching, beside its yardstick
 
 mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants
 	$(BIN)/python tests/mutants.py
+
+soak: $(READY)  ## fault stories from as many seeds as wanted: make soak SEEDS=20000
+	$(BIN)/python tests/sim/soak.py $(SEEDS)
 
 lock: $(READY)  ## make the lock file anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \

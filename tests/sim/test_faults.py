@@ -89,12 +89,13 @@ def differs(what, is_, should):
     return [] if is_ == should else [f"{what} is {is_}, should be {should}"]
 
 
+STORIES = [DDBRStory, UnicastStory, FloodingStory, StaticHashStory, FBRStory]
 SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 100))]
 """A hundred for each of the five strategies; five of each in `make test-quick`."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("story", [DDBRStory, UnicastStory, FloodingStory, StaticHashStory, FBRStory])
+@pytest.mark.parametrize("story", STORIES)
 def test_nothing_wrong_during_faults_and_nothing_missing_after(story, seed):
     told = story(seed)
     told.simulator.validate = seed % 10 == 0

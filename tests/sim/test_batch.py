@@ -1,0 +1,71 @@
+"""A batch is the same as its events one by one."""
+
+import copy
+import random
+
+import networkx as nx
+import pytest
+
+from mercast.content import Event, EventId, Filter
+from mercast.overlay.split import pack
+from mercast.protocol.effects import Send
+from mercast.protocol.messages import Forward, Packet
+from mercast.protocol.stimuli import Advertise, Batch, Publish, Received, Subscribe
+from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.filtering.fbr import FBR
+from mercast.routing.filtering.flooding import Flooding
+from mercast.routing.groups.unicast import Unicast
+from mercast.routing.rendezvous.static_hash import StaticHash
+from mercast.routing.settings import Settings
+from mercast.sim.simulator import Simulator
+
+BROKERS = 8
+
+
+@pytest.fixture(params=[DDBR, Unicast, StaticHash, FBR, Flooding])
+def core(request):
+    """A broker of a quiet overlay, with publishers and subscribers all around."""
+    simulator = Simulator(
+        lambda broker, incarnation: request.param(broker, incarnation, Settings(matcher="scan")), seed=1
+    )
+    simulator.build(nx.random_regular_graph(3, BROKERS, seed=1).edges)
+    simulator.run(5)
+    for broker in range(BROKERS):
+        simulator.do(broker, Advertise("p", 1, "quote", Filter()))
+        simulator.do(broker, Subscribe("s", 1, "quote", Filter.parse(f"x > {broker}")))
+    simulator.run(9)
+    return simulator.brokers[0], simulator.now
+
+
+def carried_out(effects):
+    """All that is said to each neighbour in order, and all else in order."""
+    said, else_ = {}, []
+    for effect in effects:
+        if isinstance(effect, Send):
+            said.setdefault(effect.neighbour, []).extend(effect.messages)
+        else:
+            else_.append(effect)
+    return said, else_
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_batch_is_its_events_one_by_one(core, seed):
+    broker, now = core
+    rng = random.Random(seed)
+    neighbours = sorted(broker.neighbourhood.neighbours)
+    stimuli = []
+    for number in range(20):
+        attributes = {"x": rng.randrange(10)}
+        if rng.random() < 0.5:
+            stimuli.append(Publish("p", 100 + number, "quote", attributes, number))
+            continue
+        source = rng.randrange(1, BROKERS)
+        event = Event(EventId(source, 1, 100 + rng.randrange(15)), "quote", attributes, number, "p")
+        note = (source, next(iter(broker.clients.advertisements))) if isinstance(broker, FBR) else None
+        entries = pack(rng.sample(range(BROKERS), 4))
+        forwards = (Forward(entries, 1, Packet(event), note),) * rng.randint(1, 2)
+        stimuli.append(Received(rng.choice(neighbours), forwards))
+    together, apart = copy.deepcopy(broker), copy.deepcopy(broker)
+    one_by_one = [effect for stimulus in stimuli for effect in apart.handle(now, stimulus)]
+    assert carried_out(together.handle(now, Batch(tuple(stimuli)))) == carried_out(one_by_one)
+    together.validate()
