@@ -3,8 +3,8 @@
 import networkx as nx
 import pytest
 
-from mercast.content import Filter
-from mercast.protocol.stimuli import Advertise, Leave, Publish, Subscribe, Unsubscribe
+from mercast.content import Declaration, Filter
+from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Subscribe, Unsubscribe
 from mercast.routing.destination.ddbr import DDBR
 from mercast.routing.settings import Settings
 from mercast.sim.simulator import Simulator
@@ -36,6 +36,44 @@ def test_an_event_reaches_exactly_the_matching_subscribers(overlay):
         (broker, f"s{broker}", (1,)) for broker in range(5)
     ]
     assert overlay.answers[0, "p", 2].value == 4
+
+
+def test_what_cannot_be_done_is_refused_with_a_reason(overlay):
+    overlay.do(0, Declare("c", 1, Declaration("quote")))
+    overlay.do(0, Advertise("c", 2, "quote", Filter.parse("price > 10")))
+    overlay.do(0, Advertise("c", 2, "quote", Filter()))
+    overlay.do(0, Publish("c", 3, "quote", {"price": 5}, 0))
+    overlay.do(0, Publish("c", 4, "quote", {"price": float("nan")}, 0))
+    overlay.do(0, Unsubscribe("c", 5, 1))
+    refused = {request: answer.refused for (_, _, request), answer in overlay.answers.items()}
+    assert "cannot be declared" in refused[1]
+    assert "made before" in refused[2]
+    assert "outside what 'c' has advertised" in refused[3]
+    assert "attribute 'price': nan" in refused[4]
+    assert "made nothing" in refused[5]
+
+
+def test_publishing_without_an_advertisement_advertises_the_type(overlay):
+    overlay.do(3, Subscribe("s", 1, "quote", Filter()))
+    overlay.run(6)
+    overlay.do(0, Publish("p", 1, "quote", {"price": 5}, 0))
+    overlay.run(8)
+    overlay.do(0, Publish("p", 2, "quote", {"price": 6}, 0))
+    overlay.run(9)
+    assert [d.event.attributes for d in overlay.deliveries] == [{"price": 6}]
+
+
+def test_overlapping_subscriptions_get_one_copy_and_echo_can_be_declined(overlay):
+    overlay.do(0, Subscribe("p", 1, "quote", Filter()))
+    overlay.do(0, Subscribe("p", 2, None, Filter.parse("price > 1")))
+    overlay.do(0, Subscribe("q", 1, "quote", Filter(), False))
+    overlay.do(0, Publish("p", 3, "quote", {"price": 5}, 0))
+    overlay.do(0, Publish("q", 2, "quote", {"price": 5}, 0))
+    assert [(d.client, d.event.publisher, d.subscriptions) for d in overlay.deliveries] == [
+        ("p", "p", (1, 2)),
+        ("q", "p", (1,)),
+        ("p", "q", (1, 2)),
+    ]
 
 
 def test_unsubscribing_and_leaving_empty_the_tables(overlay):

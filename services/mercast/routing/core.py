@@ -52,6 +52,7 @@ class Core(ABC):
         self._effects: list[Effect] = []
         self._outbox: dict[int, list[Message]] = {}
         self._does: dict[type, Callable[[Any], None]] = {
+            stimuli.Declare: self._declare,
             stimuli.Advertise: self._advertise,
             stimuli.Unadvertise: self._unadvertise,
             stimuli.Subscribe: self._subscribe,
@@ -127,6 +128,11 @@ class Core(ABC):
         """Routes or peers are no longer what they were."""
 
     # -- clients -----------------------------------------------------------------------------------------------------
+
+    def _declare(self, asked: stimuli.Declare) -> None:
+        """Not before declarations travel between brokers: one that only some of them knew would split the types."""
+        reason = "types cannot be declared at a broker yet: undeclared types are open"
+        self._effects.append(Answer(asked.client, asked.request, refused=reason))
 
     def _advertise(self, asked: stimuli.Advertise) -> None:
         local = Local(asked.client, asked.request)
