@@ -258,28 +258,28 @@ def test_a_file_of_declarations():
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("types: [", "not YAML"),
-        ("quote: {}", "the file: 'quote' is unknown, expected types"),
-        ("", "the file: found NoneType, expected names"),
-        ("types: [quote]", "types: found list, expected names"),
-        ("types: {a: 5}", "type 'a': found int"),
-        ("types: {a: {kind: b}}", "type 'a': 'kind' is unknown, expected attributes, open, parent"),
-        ("[" * 5000, "not YAML"),
-        ("types: {a: 2024-13-45}", "not YAML"),
-        ("types: {a: {attributes: false}}", "type 'a': attributes: found bool"),
-        ("types: {a: {open: 5}}", "open is 5, expected true or false"),
-        ("types: {a: {attributes: [x]}}", "type 'a': attributes: found list"),
-        (
-            "types: {a: {attributes: {x: number}}}",
-            "attribute 'x' is 'number', expected one of bool, int, float, string",
-        ),
-        ("types: {5: {}}", "type 5 is not a name"),
-        ("types: {a: {parent: [b]}}", "parent type .* is not a name"),
-    ],
-)
+BAD_FILES = [
+    ("types: [", "not YAML"),
+    ("quote: {}", "the file: 'quote' is unknown, expected types"),
+    ("", "the file: found NoneType, expected names"),
+    ("types: [quote]", "types: found list, expected names"),
+    ("types: {a: 5}", "type 'a': found int"),
+    ("types: {a: {kind: b}}", "type 'a': 'kind' is unknown, expected attributes, open, parent"),
+    ("[" * 5000, "not YAML"),
+    ("types: {a: 2024-13-45}", "not YAML"),
+    ("types: {a: {attributes: false}}", "type 'a': attributes: found bool"),
+    ("types: {a: {open: 5}}", "open is 5, expected true or false"),
+    ("types: {a: {attributes: [x]}}", "type 'a': attributes: found list"),
+    (
+        "types: {a: {attributes: {x: number}}}",
+        "attribute 'x' is 'number', expected one of bool, int, float, string",
+    ),
+    ("types: {5: {}}", "type 5 is not a name"),
+    ("types: {a: {parent: [b]}}", "parent type .* is not a name"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), BAD_FILES, ids=[text[:20] for text, _ in BAD_FILES])
 def test_a_bad_file_is_told_what_is_wrong(text, says):
     with pytest.raises(ContentError, match=says):
         read_declarations(text)
