@@ -45,12 +45,6 @@ def test_intersects_is_never_wrongly_false(a, b, event):
         assert a.intersects(b)
 
 
-@given(filters, filters, events)
-def test_disjoint_filters_share_no_event(a, b, event):
-    if not a.intersects(b):
-        assert not (a.matches(event) and b.matches(event))
-
-
 @many
 @given(conjunctions)
 def test_a_filter_covers_itself_written_another_way(filter):
