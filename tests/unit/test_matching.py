@@ -1,9 +1,11 @@
 """The index answers as the plain scan does, whatever is added and removed, by either loop."""
 
 import gc
+import math
 import random
 import weakref
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -125,14 +127,63 @@ def test_a_crowd_with_more_bounds_than_cells(compiled, limits):
 
 @both_loops
 def test_an_event_may_match_more_filters_than_the_loop_finds_in_one_go(compiled):
-    index = Index(compiled=compiled)
-    for id in range(20_000):
-        index.add(id, Filter.parse("x > 1" if id % 2 else ""))
+    index, filters = Index(compiled=compiled), parsed("", "x > 1")
+    if compiled:
+        index._loop._found = np.empty(32_768, np.int32)  # room for one stretch, as small as it may be
+    for id in range(40_000):
+        index.add(id, filters[id % 2])
     assert index.match_many([{"x": 2}, {}, {"x": 2}]) == [
-        list(range(20_000)),
-        list(range(0, 20_000, 2)),
-        list(range(20_000)),
+        list(range(40_000)),
+        list(range(0, 40_000, 2)),
+        list(range(40_000)),
     ]
+
+
+@both_loops
+def test_values_on_bounds_and_beside_them(compiled):
+    """More bounds than fine cells: a bound may lie inside its cell, or be where two meet."""
+    rng = random.Random(5)
+    filters = [Filter(And((Between("x", low := rng.random(), low + 0.1), Compare("y", ">", low)))) for _ in range(3000)]
+    index, scan = filled(Index(compiled=compiled), filters), filled(Scan(), filters)
+    bounds = [
+        bound for filter in filters[:40] for bound in (filter.expression.terms[0].low, filter.expression.terms[0].high)
+    ]
+    beside = [math.nextafter(bound, end) for bound in bounds for end in (-math.inf, math.inf)]
+    same_answers(index, scan, [{"x": x, "y": rng.choice([x, 2])} for x in bounds + beside])
+
+
+@both_loops
+@pytest.mark.parametrize("columns", [1, 7, 8, 17, 40])
+def test_any_number_of_columns(compiled, columns):
+    """The compiled loop takes eight at a time, and compares at most 32 on the fine grid."""
+    rng = random.Random(columns)
+    names = [f"a{number}" for number in range(columns)]
+
+    def leaf():
+        low = rng.randint(0, 60)
+        return Between(rng.choice(names), low, low + rng.randint(0, 90))
+
+    filters = [Filter(And((leaf(), leaf(), leaf()))) for _ in range(400)]
+    index, scan = filled(Index(compiled=compiled), filters), filled(Scan(), filters)
+    same_answers(index, scan, [{name: rng.randint(0, 99) for name in names} for _ in range(50)])
+
+
+@both_loops
+def test_long_lists_of_values_and_gaps(compiled):
+    filters = [
+        Filter(And((In("x", tuple(range(start, 3000, 7))), In("s", tuple(f"s{n}" for n in range(start, 300, 5))))))
+        for start in range(5)
+    ]
+    filters += parsed(
+        "x NOT IN (3, 5, 8) OR x IS NULL", "x IN (2, TRUE, 'a') OR x IS NULL", "NOT (x BETWEEN 3 AND 4 OR x = 9)"
+    )
+    index, scan = filled(Index(compiled=compiled), filters), filled(Scan(), filters)
+    values = [None, *range(20), 2996, 2997, 3000, 2.5, True, False, "a", "b"]
+    same_answers(
+        index,
+        scan,
+        [{"x": x, "s": s} if x is not None else {"s": s} for x in values for s in ("s10", "s11", "s299", "")],
+    )
 
 
 @both_loops

@@ -268,6 +268,10 @@ BAD_FILES = [
     ("[" * 5000, "not YAML"),
     ("types: {a: 2024-13-45}", "not YAML"),
     ("types: {a: {attributes: false}}", "type 'a': attributes: found bool"),
+    ("types:\n  a: {}\n  b: {}\n  a: {open: true}", "line 4: 'a' is given twice"),
+    ("types: {a: {attributes: {x: int, x: float}}}", "line 1: 'x' is given twice"),
+    ("types: &a {a: *a}", "not YAML"),
+    ("types: {[a]: {}}", "not YAML"),
     ("types: {a: {open: 5}}", "open is 5, expected true or false"),
     ("types: {a: {attributes: [x]}}", "type 'a': attributes: found list"),
     (

@@ -21,7 +21,11 @@ def read_declarations(text: str, limits: Limits = DEFAULTS) -> list[Declaration]
     import yaml  # only brokers read files; the client does without
 
     try:
+        if (nodes := yaml.compose(text, yaml.SafeLoader)) is not None:
+            _check_keys(nodes)
         document = yaml.safe_load(text)
+    except ContentError:
+        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ContentError(f"the file of types is not YAML: {error}") from None
     types = _mapping(document, "the file", {"types"}).get("types")
@@ -29,6 +33,16 @@ def read_declarations(text: str, limits: Limits = DEFAULTS) -> list[Declaration]
     for declaration in declarations:
         check_declaration(declaration, limits)
     return declarations
+
+
+def _check_keys(node: Any) -> None:
+    """YAML lets the last of two equal keys win in silence: here that is a mistake."""
+    seen = set()
+    for key, value in node.value if node.id == "mapping" else ():
+        if str(key.value) in seen:
+            raise ContentError(f"line {key.start_mark.line + 1}: {key.value!r} is given twice")
+        seen.add(str(key.value))
+        _check_keys(value)
 
 
 def _declaration(name: Any, body: Any) -> Declaration:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from mercast.content.errors import ContentError
 from mercast.content.expression import Between, Compare, Expression, In, Leaf, Like, leaves
@@ -55,12 +56,22 @@ class Declaration:
 _UNDECLARED = Declaration("", open=True)
 
 
+class _Shape(NamedTuple):
+    """What follows for a type from its declaration and those of its ancestors."""
+
+    lineage: tuple[str, ...]
+    attributes: Mapping[str, AttributeType]
+    open: bool
+
+
 class Types:
     """The declared types. Everything is derived from the declarations, so equal declarations are equal trees."""
 
     def __init__(self, limits: Limits = DEFAULTS) -> None:
         self._limits = limits
         self._declared: dict[str, Declaration] = {}
+        self._shapes: dict[str, _Shape] = {}
+        """Of the declared types."""
 
     @property
     def declared(self) -> Mapping[str, Declaration]:
@@ -74,18 +85,30 @@ class Types:
         before = self._declared.get(declaration.name)
         if before is not None:
             _check_additive(before, declaration)
-        candidate = Types(self._limits)
         own = replace(declaration, attributes=dict(declaration.attributes))  # the caller may go on changing its own
-        candidate._declared = self._declared | {declaration.name: own}
-        for name in candidate._declared:
-            if declaration.name in candidate.lineage(name):
-                candidate.attributes(name)  # refuses conflicts up the tree
-        self._declared = candidate._declared
+        declared = self._declared | {own.name: own}
+        below = [other for other, shape in self._shapes.items() if own.name in shape.lineage and other != own.name]
+        self._shapes |= {name: self._derived(name, declared) for name in [own.name, *below]}
+        self._declared = declared
 
-    def lineage(self, name: str) -> tuple[str, ...]:
-        """The type and its ancestors, nearest first."""
+    def _derived(self, name: str, declared: Mapping[str, Declaration]) -> _Shape:
+        """Refuses conflicts up the tree."""
+        lineage = self._lineage(name, declared)
+        attributes: dict[str, AttributeType] = {}
+        for ancestor in reversed(lineage):
+            for attribute, kind in declared.get(ancestor, _UNDECLARED).attributes.items():
+                if attributes.setdefault(attribute, kind) is not kind:
+                    inherited = attributes[attribute]
+                    raise ContentError(
+                        f"type {ancestor!r} declares {attribute!r} as {kind}, but inherits it as {inherited}: "
+                        f"keep {inherited}, or choose another name"
+                    )
+        is_open = any(declared.get(ancestor, _UNDECLARED).open for ancestor in lineage)
+        return _Shape(lineage, MappingProxyType(attributes), is_open)
+
+    def _lineage(self, name: str, declared: Mapping[str, Declaration]) -> tuple[str, ...]:
         line = [name]
-        while (parent := self._get(line[-1]).parent) is not None:
+        while (parent := declared.get(line[-1], _UNDECLARED).parent) is not None:
             if parent in line:
                 raise ContentError(f"type {name!r} would be its own ancestor: {' -> '.join([*line, parent])}")
             if len(line) > self._limits.type_depth:
@@ -93,25 +116,23 @@ class Types:
             line.append(parent)
         return tuple(line)
 
+    def _shape(self, name: str) -> _Shape:
+        return self._shapes.get(name) or _Shape((name,), {}, open=True)
+
+    def lineage(self, name: str) -> tuple[str, ...]:
+        """The type and its ancestors, nearest first."""
+        return self._shape(name).lineage
+
     def related(self, a: str, b: str) -> bool:
         """Whether one is the other or its ancestor, so that an event may be of both."""
         return a in self.lineage(b) or b in self.lineage(a)
 
-    def attributes(self, name: str) -> dict[str, AttributeType]:
+    def attributes(self, name: str) -> Mapping[str, AttributeType]:
         """The attributes of a type with those of its ancestors."""
-        attributes: dict[str, AttributeType] = {}
-        for ancestor in reversed(self.lineage(name)):
-            for attribute, kind in self._get(ancestor).attributes.items():
-                if attributes.setdefault(attribute, kind) is not kind:
-                    inherited = attributes[attribute]
-                    raise ContentError(
-                        f"type {ancestor!r} declares {attribute!r} as {kind}, but inherits it as {inherited}: "
-                        f"keep {inherited}, or choose another name"
-                    )
-        return attributes
+        return self._shape(name).attributes
 
     def is_open(self, name: str) -> bool:
-        return any(self._get(ancestor).open for ancestor in self.lineage(name))
+        return self._shape(name).open
 
     def check_attributes(self, name: str, attributes: Attributes) -> None:
         """Refuse an event that its declared type does not allow."""
@@ -155,9 +176,6 @@ class Types:
                 for attribute, kind in self.attributes(other).items():
                     known.setdefault(attribute, set()).add(kind)
         return known
-
-    def _get(self, name: str) -> Declaration:
-        return self._declared.get(name, _UNDECLARED)
 
 
 def check_declaration(declaration: Declaration, limits: Limits = DEFAULTS) -> None:

@@ -1,4 +1,4 @@
-"""The inner loop compiled by numba, word by word: a word of 64 slots is left as soon as all of them are excluded.
+"""The inner loop compiled by numba: rows are ORed by the processor's vector unit, candidates decided one by one.
 
 Compiled once and kept on disk where there is a place to write. Importing this without numba is an ImportError.
 """
@@ -11,17 +11,23 @@ import numpy as np
 from mercast.matching.bitmaps import WORD, Bitmaps
 from mercast.matching.codes import KINDS
 from mercast.matching.coding import Batch
+from mercast.matching.fine import LANES, MOST_COLUMNS
 from mercast.matching.loops import Found
 from mercast.matching.slots import Array
-from mercast.matching.sure import LANES, NEVER
 
-_ROOM = 16_384
+_STRETCH = 512
+"""Words that are ORed at a time: their slots, were all of them candidates, must fit into what is found in one go."""
+
+_ROOM = 4 * _STRETCH * WORD
 """Slots found per call of the compiled loop; few, so that they stay in the processor's cache."""
 
 _FULL = np.uint64(2**64 - 1)
 
+_ONES = np.uint64(0x0001_0001_0001_0001)
 _TOP = np.uint64(0x8000_8000_8000_8000)
-"""The top bits of the lanes."""
+"""The lowest and the top bits of the lanes."""
+
+_OUT, _IN, _EDGE = 0, 1, 2
 
 _NOTHING_SEEN = np.empty(0, np.int64)
 
@@ -43,11 +49,12 @@ class CompiledLoop:
         parts: list[Array] = []
         ends = np.empty(len(batch.kinds), np.int64)
         cells = bitmaps.cells
-        event = block = total = 0
+        event = word = total = 0
         while event < len(ends):
-            event, block, count = _find(
-                event, block, total, batch.kinds, batch.low, batch.high, cells.attributes, cells.cells, cells.cuts,
-                bitmaps.excluded, bitmaps.full, bitmaps.gone, bitmaps.gone_full, bitmaps.sure.words,
+            event, word, count = _find(
+                event, word, total, batch.kinds, batch.low, batch.high,
+                cells.attributes, cells.cells, cells.cuts, cells.row_of,
+                bitmaps.excluded, bitmaps.gone[: bitmaps.words], bitmaps.fine.words, bitmaps.fine.decides,
                 slots, checks, seen, self._found, ends,
             )  # fmt: skip
             parts.append(self._found[:count].copy())
@@ -69,73 +76,50 @@ def _inline(function: Any) -> Any:
 
 @_compile
 def _find(  # type: ignore[no-untyped-def]
-    event, block, before, kinds, low, high, attributes, cells, cuts,
-    excluded, full, gone, gone_full, sure, slots, checks, seen, found, ends,
+    event, word, before, kinds, low, high, attributes, cells, cuts, row_of,
+    excluded, gone, fine, decides, slots, checks, seen, found, ends,
 ):  # fmt: skip
-    """From this block of words of this event on, until all is done or `found` is full: where it stopped, the count."""
+    """From this word of this event on, until all is done or `found` is full: where it stopped, the count."""
     count = 0
-    rows = np.empty(len(attributes), np.int64)
-    lanes = np.empty(sure.shape[2], np.uint64)
+    rows = np.empty(len(attributes), np.intp)
+    lanes = np.empty(fine.shape[2], np.uint64)
+    out = np.empty(_STRETCH, np.uint64)
     while event < len(kinds):
-        lanes[:] = 0
-        for column in range(len(attributes)):
-            attribute = attributes[column]
-            kind = kinds[event, attribute]
-            rows[column] = _row(cells[column, kind], cuts, low[event, attribute])
-            if column < LANES * len(lanes):
-                exact = low[event, attribute] == high[event, attribute]
-                row = rows[column] - cells[column, 0].base if exact else NEVER
-                lanes[column // LANES] |= np.uint64(row) << np.uint64(16 * (column % LANES))
+        exact = _locate(kinds[event], low[event], high[event], attributes, cells, cuts, row_of, rows, lanes)
         start = count
-        while block < len(gone_full) and count + WORD * WORD <= len(found):
-            out = gone_full[block]
-            for column in range(len(rows)):
-                out |= full[rows[column], block]
-            left = ~out
-            while left:
-                lowest = left & (~left + np.uint64(1))
-                left ^= lowest
-                word = block * WORD + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
-                count = _candidates(word, rows, excluded, gone, found, count)
-            block += 1
+        while word < len(gone) and count + _STRETCH * WORD <= len(found):
+            last = min(word + _STRETCH, len(gone))
+            if _exclude(rows, excluded, gone, word, last, out):
+                count = _candidates(out, word, last, found, count)
+            word = last
         count = _keep_passing(
-            start, count, event, kinds[event], low[event], high[event], lanes, sure, slots, checks, seen, found
-        )
-        if block == len(gone_full):
-            ends[event] = before + count
-            event, block = event + 1, 0
-        elif count + WORD * WORD > len(found):
+            start, count, event, kinds[event], low[event], high[event],
+            exact, lanes, fine, decides, slots, checks, seen, found,
+        )  # fmt: skip
+        if word < len(gone):
             break
-    return event, block, count
+        ends[event] = before + count
+        event, word = event + 1, 0
+    return event, word, count
 
 
 @_inline
-def _candidates(word, rows, excluded, gone, found, count):  # type: ignore[no-untyped-def]
-    """Append the slots of a word that no row excludes. No early way out: a branch hard to foresee would cost more."""
-    out = gone[word]
-    for column in range(len(rows)):
-        out |= excluded[rows[column], word]
-    left = ~out
-    while left:
-        lowest = left & (~left + np.uint64(1))
-        left ^= lowest
-        found[count] = word * WORD + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
-        count += 1
-    return count
+def _locate(kinds, low, high, attributes, cells, cuts, row_of, rows, lanes):  # type: ignore[no-untyped-def]
+    """The rows and the lanes of an event, and whether the lanes tell all: not so for an int between two floats."""
+    exact = True
+    lanes[:] = _ONES
+    for column in range(len(attributes)):
+        attribute = attributes[column]
+        fine = _cell(cells[column, kinds[attribute]], cuts, low[attribute])
+        rows[column] = row_of[fine]
+        if column < MOST_COLUMNS:
+            exact = exact and low[attribute] == high[attribute]
+            lanes[column // LANES] += np.uint64(2 * (fine - cells[column, 0].base)) << np.uint64(16 * (column % LANES))
+    return exact
 
 
 @_inline
-def _is_sure(slot, lanes, sure):  # type: ignore[no-untyped-def]
-    for word in range(len(lanes)):
-        at_least = (lanes[word] | _TOP) - sure[slot, 0, word]
-        at_most = (sure[slot, 1, word] | _TOP) - lanes[word]
-        if at_least & at_most & _TOP != _TOP:
-            return False
-    return True
-
-
-@_inline
-def _row(cell, cuts, code):  # type: ignore[no-untyped-def]
+def _cell(cell, cuts, code):  # type: ignore[no-untyped-def]
     first, last = cell.first, cell.last
     while first < last:
         middle = (first + last) >> 1
@@ -147,14 +131,62 @@ def _row(cell, cuts, code):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _keep_passing(start, count, event, kinds, low, high, lanes, sure, slots, checks, seen, found):  # type: ignore[no-untyped-def]
-    """Keep the slots that pass their checks; with `seen`, those only whose destination was not yet found."""
-    kept = start
+def _exclude(rows, excluded, gone, first, last, out):  # type: ignore[no-untyped-def]
+    """OR the rows over a stretch of words, many at a time; False as soon as all of its slots are excluded."""
+    size = last - first
+    out[:size] = gone[first:last]
+    many = len(rows) // 8 * 8
+    for column in range(0, many, 8):
+        a, b = excluded[rows[column], first:last], excluded[rows[column + 1], first:last]
+        c, d = excluded[rows[column + 2], first:last], excluded[rows[column + 3], first:last]
+        e, f = excluded[rows[column + 4], first:last], excluded[rows[column + 5], first:last]
+        g, h = excluded[rows[column + 6], first:last], excluded[rows[column + 7], first:last]
+        for at in range(size):
+            out[at] |= a[at] | b[at] | c[at] | d[at] | e[at] | f[at] | g[at] | h[at]
+        if _all_full(out, size):
+            return False
+    for column in range(many, len(rows)):
+        a = excluded[rows[column], first:last]
+        for at in range(size):
+            out[at] |= a[at]
+    return True
+
+
+@_inline
+def _all_full(out, size):  # type: ignore[no-untyped-def]
+    common = _FULL
+    for at in range(size):
+        common &= out[at]
+    return common == _FULL
+
+
+@_inline
+def _candidates(out, first, last, found, count):  # type: ignore[no-untyped-def]
+    """Append the slots of a stretch that are not excluded."""
+    for word in range(first, last):
+        left = ~out[word - first]
+        while left:
+            lowest = left & (~left + np.uint64(1))
+            left ^= lowest
+            found[count] = word * WORD + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+            count += 1
+    return count
+
+
+@_compile
+def _keep_passing(  # type: ignore[no-untyped-def]
+    start, count, event, kinds, low, high, exact, lanes, fine, decides, slots, checks, seen, found
+):
+    """Keep the slots that pass; with `seen`, those only whose destination was not yet found."""
+    kept = start + _touch(start, count, found, fine)
     for at in range(start, count):
         slot = found[at]
         if len(seen) and seen[slots[slot].destination] == event:
             continue
-        if _is_sure(slot, lanes, sure) or _passes(slots[slot], checks, kinds, low, high):
+        where = _place(slot, lanes, fine) if exact else _EDGE
+        if where == _OUT:
+            continue
+        if (where == _IN and decides[slot]) or _passes(slots[slot], checks, kinds, low, high):
             found[kept] = slot
             kept += 1
             if len(seen) and not slots[slot].loose:
@@ -162,18 +194,46 @@ def _keep_passing(start, count, event, kinds, low, high, lanes, sure, slots, che
     return kept
 
 
+@_inline
+def _touch(start, count, found, fine):  # type: ignore[no-untyped-def]
+    """Look at what will be read next: in a loop this small the processor fetches many slots at once. Answers 0, as the
+    top bits are free, so that the look is not optimised away."""
+    seen = np.uint64(0)
+    for at in range(start, count):
+        seen |= fine[found[at], 0, 0] | fine[found[at], 1, fine.shape[2] - 1]
+    return np.int64(seen >> np.uint64(63))
+
+
+@_inline
+def _place(slot, lanes, fine):  # type: ignore[no-untyped-def]
+    """Where an event lies in what a slot asks for: out in some column, in all of them strictly in, or on an edge."""
+    touches = inside = _TOP
+    for word in range(len(lanes)):
+        lane, first, last = lanes[word], fine[slot, 0, word], fine[slot, 1, word] | _TOP
+        touches &= ((lane | _TOP) - first) & (last - lane)
+        inside &= (((lane - _ONES) | _TOP) - first) & (last - (lane + _ONES))
+    if touches != _TOP:
+        return _OUT
+    return _IN if inside == _TOP else _EDGE
+
+
 @_compile
 def _passes(slot, checks, kinds, low, high):  # type: ignore[no-untyped-def]
-    """For each attribute one check must pass."""
+    """For each attribute one check must pass: the last that begins at or below the value, if any."""
     at = slot.first
     while at < slot.last:
         attribute = checks[at].key // KINDS
-        key = attribute * KINDS + kinds[attribute]
-        code, passed = low[attribute], False
-        while at < slot.last and checks[at].key // KINDS == attribute:
-            if checks[at].key == key and checks[at].low <= code and high[attribute] <= checks[at].high:
-                passed = True
-            at += 1
-        if not passed:
+        key, code = attribute * KINDS + kinds[attribute], low[attribute]
+        first, last = at, at + checks[at].run
+        at = last
+        while last - first > 1:
+            middle = (first + last) >> 1
+            check = checks[middle]
+            if check.key < key or (check.key == key and check.low <= code):
+                first = middle
+            else:
+                last = middle
+        check = checks[first]
+        if check.key != key or code < check.low or check.high < high[attribute]:
             return False
     return True

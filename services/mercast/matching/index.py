@@ -74,14 +74,20 @@ class Index:
         for start in range(0, len(events), part):
             some = events[start : start + part]
             found = self._loop.find(table.bitmaps, table.slots, table.checks, table.coding.encode(some), once)
-            yield self._without_misses(found, some) if table.loose else found
+            yield self._without_misses(found, some, once) if table.loose else found
 
-    def _without_misses(self, found: Found, events: Sequence[Attributes]) -> Found:
-        """Loose slots pass only if their filters match."""
-        loose = self._table.loose
-        pairs = zip(found[0].tolist(), events_of(found).tolist(), strict=True)
-        passed = [slot not in loose or loose[slot].matches(events[event]) for slot, event in pairs]
-        return kept(found, np.array(passed, np.bool_))
+    def _without_misses(self, found: Found, events: Sequence[Attributes], once: bool) -> Found:
+        """Loose slots pass only if their filters match. With `once`, one of each destination will do."""
+        table = self._table
+        slots, event_of = table.slots[found[0]], events_of(found)
+        passed = ~slots["loose"]
+        reached = set(zip(event_of[passed].tolist(), slots["destination"][passed].tolist(), strict=True))
+        for at in np.flatnonzero(slots["loose"]).tolist():
+            pair = int(event_of[at]), int(slots["destination"][at])
+            if not (once and pair in reached) and table.loose[int(found[0][at])].matches(events[pair[0]]):
+                passed[at] = True
+                reached.add(pair)
+        return kept(found, passed)
 
 
 def _loop(compiled: bool | None) -> "NumpyLoop | CompiledLoop":

@@ -31,7 +31,7 @@ class NumpyLoop:
     def find(self, bitmaps: Bitmaps, slots: Array, checks: Array, batch: Batch, once: bool) -> Found:  # noqa: ARG002
         """The slots that pass, event after event. With `once`, one slot of each destination would do."""
         rows = [
-            bitmaps.cells.rows_of(place, batch.kinds[:, attribute], batch.low[:, attribute])
+            bitmaps.cells.row_of[bitmaps.cells.find(place, batch.kinds[:, attribute], batch.low[:, attribute])]
             for place, attribute in enumerate(bitmaps.cells.attributes)
         ]
         candidates = [_candidates(bitmaps, [column[event] for column in rows]) for event in range(len(batch.kinds))]

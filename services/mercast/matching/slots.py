@@ -15,10 +15,11 @@ from mercast.content.boxes import States
 from mercast.matching.codes import BOOL, KINDS, MISSING, NUMBER, STRING, Strings, number_high, number_low
 
 Array: TypeAlias = npt.NDArray[Any]
-Check: TypeAlias = tuple[int, float, float]
+Check: TypeAlias = tuple[int, int, float, float]
 
-CHECK = np.dtype([("key", np.int32), ("low", np.float64), ("high", np.float64)], align=True)
-"""`key` is attribute * KINDS + kind. A slot's checks of one attribute lie together, by kind and ascending."""
+CHECK = np.dtype([("key", np.int32), ("run", np.int32), ("low", np.float64), ("high", np.float64)], align=True)
+"""`key` is attribute * KINDS + kind. A slot's checks of one attribute lie together, by kind and ascending; `run` is
+their number."""
 
 SLOT = np.dtype(
     [("first", np.int32), ("last", np.int32), ("destination", np.int32), ("loose", np.bool_), ("id", np.int64)],
@@ -70,7 +71,7 @@ def texts_of(states: States) -> list[str]:
 def checks_of(attribute: int, states: States, strings: Strings) -> tuple[list[Check], bool]:
     """The checks of one attribute, and whether they are loose."""
     key = attribute * KINDS
-    rows: list[Check] = []
+    rows: list[tuple[int, float, float]] = []
     loose = bool(states.patterns)
     if states.missing:
         rows.append((key + MISSING, 0.0, 0.0))
@@ -82,7 +83,7 @@ def checks_of(attribute: int, states: States, strings: Strings) -> tuple[list[Ch
         rows.append((key + NUMBER, low, high))
     for low_cut, high_cut in states.strings.intervals():
         rows.append((key + STRING, strings.low(low_cut), strings.high(high_cut)))
-    return rows, loose
+    return [(key, len(rows), low, high) for key, low, high in rows], loose
 
 
 def strings_used(bounds: Array, strings: Strings) -> Array:

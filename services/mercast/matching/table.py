@@ -14,6 +14,7 @@ from mercast.content.filter import Filter
 from mercast.content.values import INT_MAX, INT_MIN
 from mercast.limits import Limits
 from mercast.matching.bitmaps import Bitmaps
+from mercast.matching.cells import Cells
 from mercast.matching.codes import KINDS, STRING, Strings
 from mercast.matching.coding import Coding
 from mercast.matching.layout import build
@@ -77,7 +78,7 @@ class Table:
         self._other_ids = self._several_boxes = False
         """Whether there was an id that is no int, and a filter with several slots."""
         self.coding = Coding()
-        self.bitmaps = Bitmaps([], 0, 0)
+        self.bitmaps = Bitmaps(Cells([], 1), 0)
         self.loose: dict[int, Filter] = {}
         """The filters of loose slots."""
 
