@@ -2,6 +2,6 @@
 
 from mercast.matching.index import Index
 from mercast.matching.scan import Scan
-from mercast.matching.typed import Matcher, TypedMatcher
+from mercast.matching.typed import Matcher, TypedMatcher, Work
 
-__all__ = ["Index", "Matcher", "Scan", "TypedMatcher"]
+__all__ = ["Index", "Matcher", "Scan", "TypedMatcher", "Work"]

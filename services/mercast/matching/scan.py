@@ -3,7 +3,7 @@
 The oracle that the index is held against, and the cost model of the papers in live experiments.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from mercast.content.filter import Filter
@@ -29,6 +29,10 @@ class Scan:
 
     def __len__(self) -> int:
         return len(self._filters)
+
+    def filters(self) -> Iterator[tuple[Any, Filter, Any]]:
+        """(id, filter, destination) of each."""
+        return ((id, filter, destination) for id, (filter, destination) in self._filters.items())
 
     def match(self, attributes: Attributes) -> list[Any]:
         return sorted(id for id, (filter, _) in self._filters.items() if filter.matches(attributes))

@@ -10,12 +10,23 @@ from mercast.matching.scan import Scan
 
 Matcher: TypeAlias = Index | Scan
 
+_FEW = 16
+"""So many filters are sooner evaluated than looked up."""
+
+
+class Work:
+    """What matching there was: events that met a filter at all, and filters that they met."""
+
+    def __init__(self) -> None:
+        self.matches = self.compared = 0
+
 
 class TypedMatcher:
     """Ids are unique over all types. A subscription to no type in particular is kept under None."""
 
-    def __init__(self, make: Callable[[], Matcher] = Index) -> None:
+    def __init__(self, make: Callable[[], Matcher] = Index, work: Work | None = None) -> None:
         self._make = make
+        self._work = work or Work()
         self._matchers: dict[str | None, Matcher] = {}
         self._type_of: dict[Hashable, str | None] = {}
 
@@ -29,10 +40,17 @@ class TypedMatcher:
         return iter(self._type_of)
 
     def add(self, id: Hashable, type: str | None, filter: Filter, destination: Hashable = None) -> None:
-        if type not in self._matchers:
-            self._matchers[type] = self._make()
-        self._matchers[type].add(id, filter, destination)
+        matcher = self._matchers.setdefault(type, Scan())
+        if len(matcher) == _FEW and isinstance(matcher, Scan):
+            matcher = self._matchers[type] = self._grown(matcher)
+        matcher.add(id, filter, destination)
         self._type_of[id] = type
+
+    def _grown(self, few: Scan) -> Matcher:
+        many = self._make()
+        for id, filter, destination in few.filters():
+            many.add(id, filter, destination)
+        return many
 
     def remove(self, id: Hashable) -> None:
         type = self._type_of.pop(id)
@@ -48,5 +66,8 @@ class TypedMatcher:
         """The destinations with a match, ascending."""
         return sorted({one for matcher in self._along(lineage) for one in matcher.destinations(attributes)})
 
-    def _along(self, lineage: Iterable[str]) -> Iterable[Matcher]:
-        return (self._matchers[type] for type in (*lineage, None) if type in self._matchers)
+    def _along(self, lineage: Iterable[str]) -> list[Matcher]:
+        found = [self._matchers[type] for type in (*lineage, None) if type in self._matchers]
+        self._work.matches += bool(found)
+        self._work.compared += sum(map(len, found))
+        return found

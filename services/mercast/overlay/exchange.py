@@ -17,6 +17,8 @@ from mercast.protocol.messages import Complete, Control, Drop, Put
 
 Key: TypeAlias = tuple[Any, ...]
 
+NEVER = float("inf")
+
 
 class Request(NamedTuple):
     """The cause: a client's request."""
@@ -53,6 +55,10 @@ class Exchange:
         self._listener = listener
         self._channels: dict[int, Channel] = {}
         self._streams = 0
+        self._touched: set[int] = set()
+        """Peers whose channels may have something to send."""
+        self._deadlines: dict[int, float] = {}
+        """When unanswered channels send again."""
         self.told: dict[int, dict[Key, Any]] = {}
         self.said: dict[int, dict[Key, Any]] = {}
         """What each peer has told us."""
@@ -79,6 +85,8 @@ class Exchange:
         """A peer is gone for good: forget it, and what it said."""
         self.lose(peer)
         self._channels.pop(peer, None)
+        self._touched.discard(peer)
+        self._deadlines.pop(peer, None)
         self.told.pop(peer, None)
         self._not_repeated.pop(peer, None)
         for key, value in list(self.said.pop(peer, {}).items()):
@@ -100,6 +108,7 @@ class Exchange:
             self._put(peer, Drop(key), key, cause)
 
     def _put(self, peer: int, item: Put | Drop, key: Key, cause: Cause) -> None:
+        self._touched.add(peer)
         self._wait((peer, self._channels[peer].put(item)), key, cause)
 
     def _start_anew(self, channel: Channel) -> None:
@@ -107,6 +116,7 @@ class Exchange:
         peer, told = channel.peer, self.told[channel.peer]
         before = {at: waiting for at, waiting in self._waiting.items() if at[0] == peer}
         self._streams += 1
+        self._touched.add(peer)
         channel.start((self._incarnation, self._streams), [*(Put(*pair) for pair in told.items()), Complete()])
         number_of = {key: number for number, key in enumerate(told, 1)}
         end = len(told) + 1
@@ -127,6 +137,7 @@ class Exchange:
         if channel.is_forgotten_by(message):
             self._start_anew(channel)
         arrival = channel.receive(message)
+        self._touched.add(message.source)
         for number in arrival.settled:
             self._release((message.source, number))
         said = self.said.setdefault(message.source, {})
@@ -182,6 +193,7 @@ class Exchange:
         if isinstance(cause, Request):
             self.settled.append(cause)
         elif cause.peer in self._channels:
+            self._touched.add(cause.peer)
             self._channels[cause.peer].settle(cause.stream, cause.number)
 
     def missing(self, request: Request) -> tuple[int, ...]:
@@ -203,9 +215,19 @@ class Exchange:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def messages(self, now: float, reachable: Callable[[int], bool]) -> list[Control]:
-        made = (channel.message(now) for peer, channel in sorted(self._channels.items()) if reachable(peer))
-        return [message for message in made if message is not None]
+        """What is to be sent now: most stimuli concern no channel."""
+        due = self._touched | {peer for peer, deadline in self._deadlines.items() if deadline <= now}
+        messages = []
+        for peer in sorted(peer for peer in due if reachable(peer)):
+            channel = self._channels[peer]
+            self._touched.discard(peer)
+            message = channel.message(now)
+            if message is not None:
+                messages.append(message)
+            self._deadlines.pop(peer, None)
+            if channel.next_deadline() != NEVER:
+                self._deadlines[peer] = channel.next_deadline()
+        return messages
 
     def next_deadline(self, reachable: Callable[[int], bool]) -> float:
-        deadlines = (channel.next_deadline() for peer, channel in self._channels.items() if reachable(peer))
-        return min(deadlines, default=float("inf"))
+        return min((deadline for peer, deadline in self._deadlines.items() if reachable(peer)), default=NEVER)

@@ -6,6 +6,7 @@ forwards it, so it travels by the new paths. Heart-beats carry a digest of the r
 different send each other all they know, so views that differ come together whatever was lost.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from mercast.overlay.linkstate import LinkState
@@ -46,6 +47,14 @@ class Neighbourhood:
         self._timing = timing
         self._next_beat = float("inf")
         self._splitter: Splitter | None = None
+
+    def begin_with(self, now: float, links: dict[int, int], records: Iterable[Record]) -> None:
+        """As if all these links had come up one by one, and all news had arrived."""
+        self.neighbours = {who: Neighbour(cost, now) for who, cost in links.items()}
+        self._next_beat = now + self._timing.heart_beat
+        for count in range(1, len(links) + 1):
+            self.state.set_links(dict(list(links.items())[:count]))
+        self._learn(tuple(records))
 
     def link_up(self, now: float, neighbour: int, cost: int) -> Outgoing:
         """The new neighbour gets all records; the others get the one that changed."""

@@ -17,7 +17,7 @@ class Seen(Enum):
 
 class SeenWindow:
     def __init__(self, size: int = 4096) -> None:
-        self._size = size
+        self._size, self._all = size, (1 << size) - 1
         self._windows: dict[int, tuple[int, int, int]] = {}
         """Per source: incarnation, highest sequence, bits (bit k stands for the k-th before the highest)."""
 
@@ -31,7 +31,7 @@ class SeenWindow:
             highest, bits = -1, 0
         if sequence > highest:
             shift = min(sequence - highest, self._size)
-            bits = (bits << shift | 1) & ((1 << self._size) - 1)
+            bits = (bits << shift | 1) & self._all
             self._windows[source] = incarnation, sequence, bits
             return Seen.NEW
         age = highest - sequence

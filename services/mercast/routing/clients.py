@@ -1,20 +1,20 @@
 """The local clients of a broker: L-SRT (their advertisements) and L-PRT (their subscriptions)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
 from mercast.content.types import Types
-from mercast.matching import Matcher, TypedMatcher
+from mercast.matching import TypedMatcher
 from mercast.protocol.messages import Local
 
 
 class Clients:
-    def __init__(self, make_matcher: Callable[[], Matcher]) -> None:
+    def __init__(self, table: TypedMatcher) -> None:
         self.advertisements: dict[Local, Advertisement] = {}
         self.subscriptions: dict[Local, Subscription] = {}
         self._without_echo: set[Local] = set()
-        self._matcher = TypedMatcher(make_matcher)
+        self._matcher = table
 
     def subscribe(self, local: Local, subscription: Subscription, echo: bool) -> None:
         self.subscriptions[local] = subscription

@@ -14,7 +14,7 @@ from mercast.content.filter import Filter
 from mercast.content.interest import Advertisement, Interest, Subscription
 from mercast.content.types import Types
 from mercast.content.values import check_attributes
-from mercast.matching import Index, Scan
+from mercast.matching import Index, Scan, TypedMatcher, Work
 from mercast.overlay.exchange import Cause, Exchange, Key, Request
 from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Neighbourhood, Outgoing
@@ -23,7 +23,7 @@ from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import Splitter, unpack
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
-from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Update
+from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Record, Update
 from mercast.protocol.rows import Copied, Delivered, Dropped, Published
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.clients import Clients
@@ -38,7 +38,8 @@ class Core(ABC):
         self.state = LinkState(me, incarnation)
         self.neighbourhood = Neighbourhood(self.state, self.settings.timing)
         self.exchange = Exchange(me, incarnation, self, self.settings.resend_after)
-        self.clients = Clients(self.make_matcher)
+        self.work = Work()
+        self.clients = Clients(self.make_table())
         self.seen = SeenWindow()
         self._sequence = 0
         self._incarnations: dict[int, int] = {}
@@ -66,12 +67,22 @@ class Core(ABC):
             stimuli.Batch: self._batch,
         }
 
+    def begin_with(self, now: float, links: dict[int, int], records: Iterable[Record]) -> list[Effect]:
+        """Start with a view of the overlay instead of learning it by messages."""
+        self._now, self._effects, self._outbox = now, [], {}
+        self.neighbourhood.begin_with(now, links, records)
+        self._look_around()
+        return self._done()
+
     # -- the one mutator ---------------------------------------------------------------------------------------------
 
     def handle(self, now: float, stimulus: Stimulus) -> list[Effect]:
         self._now, self._effects, self._outbox = now, [], {}
         self._does[type(stimulus)](stimulus)
-        for control in self.exchange.messages(now, self._is_peer):
+        return self._done()
+
+    def _done(self) -> list[Effect]:
+        for control in self.exchange.messages(self._now, self._is_peer):
             self._route(control)
         for request in self.exchange.settled:
             self._settle_by.pop(request, None)
@@ -385,5 +396,5 @@ class Core(ABC):
 
     # -- matching ----------------------------------------------------------------------------------------------------
 
-    def make_matcher(self) -> Index | Scan:
-        return Index() if self.settings.matcher == "index" else Scan()
+    def make_table(self) -> TypedMatcher:
+        return TypedMatcher(Index if self.settings.matcher == "index" else Scan, self.work)

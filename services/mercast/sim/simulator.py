@@ -1,13 +1,14 @@
 """Brokers, links and clients on virtual time.
 
-Events happen in the order (time, sequence); all chance comes from one seeded source; so the same seed gives the same
-run, to the byte. Links are connections as TCP has them: in order, and lost whole. What a link may do besides (lose,
-double, reorder, go silent one way) is set on it by the faults.
+Things happen in the order (time, priority, sequence); all chance comes from one seeded source; so the same seed gives
+the same run, to the byte. Links (sim/links.py) are connections as TCP has them: in order, and lost whole. A broker works
+without taking time, unless costs (sim/costs.py) are given: then it does one thing after the other, and the rest waits.
 """
 
 import heapq
 import random
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -15,26 +16,14 @@ from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.core import Core
+from mercast.sim.costs import Cost, free
+from mercast.sim.links import Clock, Link, Noise
+
+ARRIVALS, DEADLINES = 0, 1
+"""Priorities: what arrives at the very moment of a deadline is in time."""
 
 
-class Noise(NamedTuple):
-    """What a link does to messages, each with some probability."""
-
-    loss: float = 0.0
-    doubling: float = 0.0
-    reordering: float = 0.0
-
-
-class Link:
-    """The way from one broker to a neighbour; the way back is a link of its own."""
-
-    def __init__(self, latency: float) -> None:
-        self.latency = latency
-        self.cut = False
-        """Everything is lost, and neither end is told."""
-        self.noise = Noise()
-        self.free_at = 0.0
-        """Messages do not overtake each other: when the last one arrives."""
+_TRUE = Clock()
 
 
 class Delivery(NamedTuple):
@@ -46,7 +35,9 @@ class Delivery(NamedTuple):
 
 
 class Simulator:
-    def __init__(self, make: Callable[[int, int], Core], seed: int = 0, reconnect_after: float = 0.5) -> None:
+    def __init__(
+        self, make: Callable[[int, int], Core], seed: int = 0, reconnect_after: float = 0.5, cost: Cost = free
+    ) -> None:
         """`make(broker, incarnation)` gives a fresh broker."""
         self.now = 0.0
         self.rng = random.Random(seed)
@@ -59,6 +50,12 @@ class Simulator:
         self.validate = False
         """Check every broker after every stimulus."""
         self._make = make
+        self._cost = cost
+        self._clocks: dict[int, Clock] = {}
+        self._queues: dict[int, deque[Stimulus]] = {}
+        """What waits at brokers that are at work."""
+        self.busy: dict[int, float] = {}
+        """Seconds that each broker has worked."""
         self._reconnect_after = reconnect_after
         self._links: dict[tuple[int, int], Link] = {}
         self._connected: dict[tuple[int, int], int] = {}
@@ -66,18 +63,18 @@ class Simulator:
         self._incarnations: dict[int, int] = {}
         self._paused: set[int] = set()
         self._held: dict[int, list[Callable[[], None]]] = {}
-        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._agenda: list[tuple[float, int, int, Callable[[], None]]] = []
         self._order = count()
         self._tick_at: dict[int, float] = {}
 
     # -- time --------------------------------------------------------------------------------------------------------
 
-    def at(self, time: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._agenda, (max(time, self.now), next(self._order), action))
+    def at(self, time: float, action: Callable[[], None], priority: int = ARRIVALS) -> None:
+        heapq.heappush(self._agenda, (max(time, self.now), priority, next(self._order), action))
 
     def run(self, until: float) -> None:
         while self._agenda and self._agenda[0][0] <= until:
-            self.now, _, action = heapq.heappop(self._agenda)
+            self.now, _, _, action = heapq.heappop(self._agenda)
             action()
         self.now = max(self.now, until)
 
@@ -92,8 +89,9 @@ class Simulator:
             if one == broker:
                 self._connect_soon(one, other)
 
-    def link(self, one: int, other: int, latency: float = 0.01) -> None:
-        self._links[one, other], self._links[other, one] = Link(latency), Link(latency)
+    def link(self, one: int, other: int, latency: float = 0.01, bandwidth: float = float("inf")) -> None:
+        """Bandwidth in bytes per second, each way."""
+        self._links[one, other], self._links[other, one] = Link(latency, bandwidth), Link(latency, bandwidth)
         self._connect_soon(one, other)
 
     def build(self, edges: Iterable[tuple[int, int]], latency: float = 0.01) -> None:
@@ -103,17 +101,28 @@ class Simulator:
         for one, other in edges:
             self.link(one, other, latency)
 
+    def join(self, one: int, other: int, latency: float, bandwidth: float = float("inf")) -> None:
+        """Link two brokers that know of it already (sim/converged.py)."""
+        self._links[one, other], self._links[other, one] = Link(latency, bandwidth), Link(latency, bandwidth)
+        self._connected[one, other] = self._connected[other, one] = next(self._order)
+
     # -- clients -----------------------------------------------------------------------------------------------------
 
     def do(self, broker: int, stimulus: Stimulus) -> None:
         """Give a broker a stimulus now."""
         self._when_awake(broker, lambda: self._handle(broker, stimulus))
 
+    def after(self, broker: int, effects: list[Effect]) -> None:
+        """A broker was given something by other means: carry out what came of it."""
+        self._carry_out(broker, effects)
+        self._schedule_tick(broker, self.brokers[broker])
+
     # -- faults ------------------------------------------------------------------------------------------------------
 
     def crash(self, broker: int) -> None:
         """The process is gone; its neighbours' connections break."""
         self.brokers.pop(broker, None)
+        self._queues.pop(broker, None)
         self._paused.discard(broker)
         self._held.pop(broker, None)
         for one, other in [ends for ends in self._connected if broker in ends]:
@@ -134,6 +143,15 @@ class Simulator:
         if not cut:
             self._connect_soon(one, other)
 
+    def partition(self, some: Collection[int], cut: bool = True) -> None:
+        """Cut these brokers off from the others, both ways, or mend it."""
+        for one, other in self._links:
+            if (one in some) != (other in some):
+                self.set_cut(one, other, cut)
+
+    def set_clock(self, broker: int, clock: Clock) -> None:
+        self._clocks[broker] = clock
+
     def set_noise(self, noise: Noise) -> None:
         for link in self._links.values():
             link.noise = noise
@@ -144,20 +162,51 @@ class Simulator:
     # -- brokers -----------------------------------------------------------------------------------------------------
 
     def _handle(self, broker: int, stimulus: Stimulus) -> None:
+        """Let a broker work on a stimulus, when it has done what came before."""
+        if self._cost is free:
+            self._work(broker, stimulus)
+        elif broker in self._queues:
+            self._queues[broker].append(stimulus)
+        else:
+            self._queues[broker] = deque([stimulus])
+            self._work_on(broker)
+
+    def _work_on(self, broker: int) -> None:
+        if self._queues[broker]:
+            self._work(broker, self._queues[broker].popleft())
+        else:
+            del self._queues[broker]
+
+    def _work(self, broker: int, stimulus: Stimulus) -> None:
         core = self.brokers.get(broker)
         if core is None:
+            self._queues.pop(broker, None)
             return
-        for effect in core.handle(self.now, stimulus):
-            self._carry_out(broker, effect)
+        effects, seconds = self._cost(core, self._clock(broker).shows(self.now), stimulus)
         if self.validate:
             core.validate()
-        self._schedule_tick(broker, core)
+        if self._cost is free:
+            self._carry_out(broker, effects)
+            self._schedule_tick(broker, core)
+            return
+
+        def done() -> None:
+            if self.brokers.get(broker) is core:
+                self.busy[broker] = self.busy.get(broker, 0.0) + seconds
+                self._carry_out(broker, effects)
+                self._schedule_tick(broker, core)
+                self._work_on(broker)
+
+        self.at(self.now + seconds, done)
+
+    def _clock(self, broker: int) -> Clock:
+        return self._clocks.get(broker, _TRUE)
 
     def _schedule_tick(self, broker: int, core: Core) -> None:
-        deadline = core.next_deadline()
+        deadline = self._clock(broker).time_of(core.next_deadline())
         if deadline < self._tick_at[broker]:
             self._tick_at[broker] = deadline
-            self.at(deadline, lambda: self._tick(broker, core, deadline))
+            self.at(deadline, lambda: self._tick(broker, core, deadline), DEADLINES)
 
     def _tick(self, broker: int, core: Core, deadline: float) -> None:
         if self.brokers.get(broker) is core and self._tick_at[broker] == deadline:
@@ -170,20 +219,21 @@ class Simulator:
         else:
             action()
 
-    def _carry_out(self, broker: int, effect: Effect) -> None:
-        match effect:
-            case Send(neighbour, messages):
-                self._send(broker, neighbour, messages)
-            case Deliver(client, event, subscriptions):
-                self.deliveries.append(Delivery(self.now, broker, client, event, subscriptions))
-            case Answer(client, request):
-                self.answers[broker, client, request] = effect
-            case Settled(client, request):
-                self.settled[broker, client, request] = effect
-            case Tap(row):
-                self.rows.append((broker, row))
-            case CloseLink(neighbour, _):
-                self._close(broker, neighbour)
+    def _carry_out(self, broker: int, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(neighbour, messages):
+                    self._send(broker, neighbour, messages)
+                case Deliver(client, event, subscriptions):
+                    self.deliveries.append(Delivery(self.now, broker, client, event, subscriptions))
+                case Answer(client, request):
+                    self.answers[broker, client, request] = effect
+                case Settled(client, request):
+                    self.settled[broker, client, request] = effect
+                case Tap(row):
+                    self.rows.append((broker, row))
+                case CloseLink(neighbour, _):
+                    self._close(broker, neighbour)
 
     # -- links -------------------------------------------------------------------------------------------------------
 
@@ -192,21 +242,24 @@ class Simulator:
         if connection is None:
             return
         self.messages_sent += len(messages)
+        if link.cut:
+            return
+        if link.noise == Noise():
+            self.at(link.arrival(self.now, messages), lambda: self._arrive(one, other, connection, messages))
+            return
         for message in messages:
             chance = self.rng.random
-            if link.cut or chance() < link.noise.loss:
+            if chance() < link.noise.loss:
                 continue
             for _ in range(2 if chance() < link.noise.doubling else 1):
                 late = link.latency * 5 * chance() if chance() < link.noise.reordering else 0.0
-                arrives = max(self.now + link.latency, link.free_at) + late
-                if not late:
-                    link.free_at = arrives
-                self.at(arrives, lambda m=message, c=connection: self._arrive(one, other, c, m))  # type: ignore[misc]
+                arrives = link.arrival(self.now, (message,)) + late
+                self.at(arrives, lambda m=message: self._arrive(one, other, connection, (m,)))  # type: ignore[misc]
 
-    def _arrive(self, one: int, other: int, connection: int, message: Any) -> None:
+    def _arrive(self, one: int, other: int, connection: int, messages: tuple[Any, ...]) -> None:
         def read() -> None:
             if self._connected.get((other, one)) == connection:
-                self._handle(other, stimuli.Received(one, (message,)))
+                self._handle(other, stimuli.Received(one, messages))
 
         self._when_awake(other, read)
 

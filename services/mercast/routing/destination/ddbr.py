@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
-from mercast.matching import TypedMatcher
 from mercast.overlay.exchange import Cause, Key, Request
 from mercast.protocol.messages import Local, Packet
 from mercast.routing.lists import ListRouting
@@ -20,7 +19,7 @@ class DDBR(ListRouting):
         super().__init__(me, incarnation, settings)
         self.r_srt: dict[int, dict[Key, Advertisement]] = {}
         """Advertisements by the broker they come from."""
-        self.r_prt = TypedMatcher(self.make_matcher)
+        self.r_prt = self.make_table()
         """Subscriptions of other brokers; the destination is the broker."""
 
     def peers(self) -> Iterable[int]:

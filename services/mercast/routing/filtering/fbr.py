@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
-from mercast.matching import TypedMatcher
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.routes import NO_HOP
 from mercast.protocol.messages import Forward, Local, Packet
@@ -39,7 +38,7 @@ class FBR(Core):
         self.offers: dict[Origin, dict[int, Advertisement]] = {}
         """Advertisements by the neighbours that offer them."""
         self.srt: dict[Origin, Tree] = {}
-        self.prt = TypedMatcher(self.make_matcher)
+        self.prt = self.make_table()
         """Subscriptions of neighbours as (neighbour, tree, origin); the destination is (tree, neighbour)."""
         self.asked: dict[Origin, dict[tuple[int, Origin], Subscription]] = {}
         """The same by tree, to be told on when the tree changes."""

@@ -8,7 +8,6 @@ from hashlib import blake2b
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
-from mercast.matching import TypedMatcher
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.split import pack
 from mercast.protocol.messages import Forward, Local, Packet
@@ -21,7 +20,7 @@ TO_OWNER = "to the owner"
 class StaticHash(ListRouting):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         super().__init__(me, incarnation, settings)
-        self.kept = TypedMatcher(self.make_matcher)
+        self.kept = self.make_table()
         """Subscriptions of other brokers to types that this one owns; the destination is the broker."""
 
     def peers(self) -> Iterable[int]:

@@ -1,0 +1,41 @@
+"""What a broker's work costs: nothing, what is given, or what is measured."""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from mercast.protocol.effects import Deliver, Effect, Send
+from mercast.protocol.stimuli import Stimulus
+from mercast.routing.core import Core
+
+Cost: TypeAlias = Callable[[Core, float, Stimulus], tuple[list[Effect], float]]
+"""Lets a core handle a stimulus; the effects, and the seconds it took."""
+
+
+def free(core: Core, now: float, stimulus: Stimulus) -> tuple[list[Effect], float]:
+    return core.handle(now, stimulus), 0.0
+
+
+class Given(NamedTuple):
+    """Seconds per filter that an event is compared with, and per message sent or delivered."""
+
+    per_filter: float
+    per_message: float
+
+    def __call__(self, core: Core, now: float, stimulus: Stimulus) -> tuple[list[Effect], float]:
+        before = core.work.compared
+        effects = core.handle(now, stimulus)
+        messages = sum(
+            len(effect.messages) if isinstance(effect, Send) else isinstance(effect, Deliver) for effect in effects
+        )
+        return effects, (core.work.compared - before) * self.per_filter + messages * self.per_message
+
+
+class Measured(NamedTuple):
+    """As long as it takes here and now, by a clock such as `time.perf_counter`; no two runs are alike."""
+
+    clock: Callable[[], float]
+
+    def __call__(self, core: Core, now: float, stimulus: Stimulus) -> tuple[list[Effect], float]:
+        started = self.clock()
+        effects = core.handle(now, stimulus)
+        return effects, self.clock() - started

@@ -1,0 +1,67 @@
+"""What lies between brokers: links with latency, bandwidth and noise, and clocks that differ."""
+
+from typing import Any, NamedTuple
+
+from mercast.protocol.messages import Control, Forward, Update
+
+HEADER, ENTRY = 44, 2
+"""Bytes: of a message without its list and content (as MEDYM counts it), and of one entry of a list."""
+
+_ITEM = 100
+"""Bytes of one piece of control state, a plain guess: a subscription of a few predicates."""
+
+
+class Noise(NamedTuple):
+    """What a link does to messages, each with some probability."""
+
+    loss: float = 0.0
+    doubling: float = 0.0
+    reordering: float = 0.0
+
+
+class Clock(NamedTuple):
+    """A broker's clock: it starts off by some seconds, and goes too fast or too slow."""
+
+    offset: float = 0.0
+    rate: float = 1.0
+
+    def shows(self, time: float) -> float:
+        return time * self.rate + self.offset
+
+    def time_of(self, shown: float) -> float:
+        return (shown - self.offset) / self.rate
+
+
+class Link:
+    """The way from one broker to a neighbour; the way back is a link of its own."""
+
+    def __init__(self, latency: float, bandwidth: float = float("inf")) -> None:
+        self.latency = latency
+        self.bandwidth = bandwidth
+        self.cut = False
+        """Everything is lost, and neither end is told."""
+        self.noise = Noise()
+        self._free_at = 0.0
+        """When the last message has left: they do not overtake each other."""
+
+    def arrival(self, now: float, messages: tuple[Any, ...]) -> float:
+        """When messages that are sent now, in one go, have arrived."""
+        size = 0 if self.bandwidth == float("inf") else sum(map(size_of, messages))
+        self._free_at = max(now, self._free_at) + size / self.bandwidth
+        return self._free_at + self.latency
+
+
+def size_of(message: Any) -> int:
+    """Bytes of a message, near enough for bandwidth."""
+    match message:
+        case Forward(destinations, _, packet):
+            event = packet.event
+            content = sum(
+                len(name) + (len(value) if isinstance(value, str) else 8) for name, value in event.attributes.items()
+            )
+            return HEADER + len(destinations) + content + len(event.payload)
+        case Control(items=items):
+            return HEADER + _ITEM * len(items)
+        case Update(destinations, _, records):
+            return HEADER + len(destinations) + sum(ENTRY * (4 + 2 * len(record.links)) for record in records)
+    return HEADER
