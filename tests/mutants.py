@@ -31,8 +31,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MEMORY = 8 * 2**30  # bytes a process may have: some mutants would take all
 
 KILLED, TIMEOUT, SURVIVED, SUSPICIOUS = "killed", "timeout", "survived", "suspicious"
-VERDICTS = {0: SURVIVED, 1: KILLED, 2: KILLED, 3: KILLED, 33: SURVIVED, -SIGXCPU: TIMEOUT}
-"""By exit code: 1 is a failed test, 2 a module that fails to import, 3 pytest itself, 33 that no test gets there."""
+VERDICTS = {0: SURVIVED, 1: KILLED, 2: KILLED, 3: KILLED, 4: KILLED, 33: SURVIVED, -SIGXCPU: TIMEOUT}
+"""By exit code: 1 is a failed test, 2 and 4 a module that fails to import, 3 pytest itself, 33 that no test gets there.
+The control without a mutant shows that every test can be found, so that 4 means nothing else."""
 
 CONTROLS = {"": SURVIVED, "fail": KILLED}
 """No mutant, and a failure of every mutated function: what must come of them if the verdicts are to mean anything."""
@@ -83,7 +84,7 @@ def verdicts(names: list[str], processes: int) -> Iterator[tuple[str, str]]:
         if not runner.pending_count():
             return runner.shutdown()
         result = runner.wait_for_result()
-        yield result.mutant_name, VERDICTS.get(result.exit_code, SUSPICIOUS)
+        yield result.mutant_name, VERDICTS.get(result.exit_code, f"{SUSPICIOUS} ({result.exit_code})")
 
 
 def main() -> None:
@@ -105,11 +106,11 @@ def main() -> None:
             sys.exit(f"the control {name!r} is {said}, expected {CONTROLS[name]}: no verdict would mean anything")
         found[name] = said
         print(f"{len(found)}/{len(sample) + len(CONTROLS)} {said} {name or 'without a mutant'}", flush=True)
-    survivors = [name for name in sorted(sample) if found[name] in (SURVIVED, SUSPICIOUS)]
+    survivors = [name for name in sorted(sample) if found[name] not in (KILLED, TIMEOUT)]
     for name in survivors:
         print(f"\n{found[name]}: {name}\n{get_diff_for_mutant(name).replace('src/', 'services/')}")
     counts = Counter(found[name] for name in sample)
-    print("\n" + ", ".join(f"{counts[said]} {said}" for said in (KILLED, TIMEOUT, SURVIVED, SUSPICIOUS)))
+    print("\n" + ", ".join(f"{count} {said}" for said, count in sorted(counts.items())))
     percentage = 100 * (1 - len(survivors) / len(sample))
     print(f"{percentage:.1f}% killed, at least {options.least:g}% wanted")
     sys.exit(percentage < options.least)
