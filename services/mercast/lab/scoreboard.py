@@ -3,7 +3,7 @@
 from time import perf_counter
 from typing import Any
 
-from mercast.lab import lists, robustness, tables  # noqa: F401 - importing them registers their experiments
+from mercast.lab import lists, load, robustness, tables  # noqa: F401 - importing them registers their experiments
 from mercast.lab.experiment import EXPERIMENTS, Setting
 
 

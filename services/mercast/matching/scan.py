@@ -35,7 +35,7 @@ class Scan:
         return ((id, filter, destination) for id, (filter, destination) in self._filters.items())
 
     def match(self, attributes: Attributes) -> list[Any]:
-        return sorted(id for id, (filter, _) in self._filters.items() if filter.matches(attributes))
+        return sorted([id for id, (filter, _) in self._filters.items() if filter.matches(attributes)])
 
     def match_many(self, events: Sequence[Attributes]) -> list[list[Any]]:
         return [self.match(attributes) for attributes in events]

@@ -60,11 +60,17 @@ class TypedMatcher:
 
     def match(self, lineage: Iterable[str], attributes: Attributes) -> list[Any]:
         """The ids that match an event whose type has this lineage, ascending."""
-        return sorted(id for matcher in self._along(lineage) for id in matcher.match(attributes))
+        found = self._along(lineage)
+        if len(found) == 1:
+            return found[0].match(attributes)
+        return sorted(id for matcher in found for id in matcher.match(attributes))
 
     def destinations(self, lineage: Iterable[str], attributes: Attributes) -> list[Any]:
         """The destinations with a match, ascending."""
-        return sorted({one for matcher in self._along(lineage) for one in matcher.destinations(attributes)})
+        found = self._along(lineage)
+        if len(found) == 1:
+            return found[0].destinations(attributes)
+        return sorted({one for matcher in found for one in matcher.destinations(attributes)})
 
     def _along(self, lineage: Iterable[str]) -> list[Matcher]:
         found = [self._matchers[type] for type in (*lineage, None) if type in self._matchers]

@@ -14,6 +14,8 @@ from mercast.overlay.routes import NO_HOP, Routes, lowest_bit
 
 LOCAL, CARRY = 0, 0x8000
 BROKER = 0x7FFF
+ENTRY = 2
+"""Bytes of an entry."""
 
 Split: TypeAlias = tuple[tuple[int, bytes], ...]
 """(next hop, its part of the list), the parts disjoint; the broker itself for its own, NO_HOP for what has no route."""

@@ -20,7 +20,7 @@ from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Neighbourhood, Outgoing
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.seen import Seen, SeenWindow
-from mercast.overlay.split import Splitter, unpack
+from mercast.overlay.split import ENTRY, Splitter
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
 from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Record, Update
@@ -259,7 +259,7 @@ class Core(ABC):
             self.drop(forward.packet, seen.value)
             return False
         count = self.deliver(forward.packet, forward.hops)
-        length = len(unpack(forward.destinations))
+        length = len(forward.destinations) // ENTRY
         self.tap(Copied(event.id, event.time, neighbour, forward.hops, length, 1, count > 0))
         return True
 

@@ -1,9 +1,10 @@
 """What a broker's work costs: nothing, what is given, or what is measured."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from mercast.protocol.effects import Deliver, Effect, Send
+from mercast.protocol.effects import Effect, Send
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.core import Core
 
@@ -15,22 +16,22 @@ def free(core: Core, now: float, stimulus: Stimulus) -> tuple[list[Effect], floa
     return core.handle(now, stimulus), 0.0
 
 
-class Given(NamedTuple):
-    """Seconds per filter that an event is compared with, and per message sent or delivered."""
+@dataclass(frozen=True)
+class Given:
+    """Seconds per filter that an event is compared with, and per message sent."""
 
     per_filter: float
-    per_message: float
+    per_send: float
 
     def __call__(self, core: Core, now: float, stimulus: Stimulus) -> tuple[list[Effect], float]:
         before = core.work.compared
         effects = core.handle(now, stimulus)
-        messages = sum(
-            len(effect.messages) if isinstance(effect, Send) else isinstance(effect, Deliver) for effect in effects
-        )
-        return effects, (core.work.compared - before) * self.per_filter + messages * self.per_message
+        sent = sum(len(effect.messages) for effect in effects if isinstance(effect, Send))
+        return effects, (core.work.compared - before) * self.per_filter + sent * self.per_send
 
 
-class Measured(NamedTuple):
+@dataclass(frozen=True)
+class Measured:
     """As long as it takes here and now, by a clock such as `time.perf_counter`; no two runs are alike."""
 
     clock: Callable[[], float]

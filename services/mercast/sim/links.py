@@ -2,10 +2,11 @@
 
 from typing import Any, NamedTuple
 
+from mercast.overlay.split import ENTRY
 from mercast.protocol.messages import Control, Forward, Update
 
-HEADER, ENTRY = 44, 2
-"""Bytes: of a message without its list and content (as MEDYM counts it), and of one entry of a list."""
+HEADER = 44
+"""Bytes of a message without its list and content, as MEDYM counts it."""
 
 _ITEM = 100
 """Bytes of one piece of control state, a plain guess: a subscription of a few predicates."""

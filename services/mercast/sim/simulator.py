@@ -1,8 +1,8 @@
 """Brokers, links and clients on virtual time.
 
 Things happen in the order (time, priority, sequence); all chance comes from one seeded source; so the same seed gives
-the same run, to the byte. Links (sim/links.py) are connections as TCP has them: in order, and lost whole. A broker works
-without taking time, unless costs (sim/costs.py) are given: then it does one thing after the other, and the rest waits.
+the same run, to the byte. Links (sim/links.py) are connections as TCP has them: in order, and lost whole. A broker
+takes no time to work, unless costs (sim/costs.py) are given: then it does one thing after the other.
 """
 
 import heapq

@@ -1,0 +1,32 @@
+"""Simulated overlays for experiments: converged at once, quiet but for what the experiment does."""
+
+from collections.abc import Iterable
+
+from mercast.overlay.neighbourhood import Timing
+from mercast.overlay.topology import Topology
+from mercast.protocol.stimuli import Stimulus
+from mercast.routing.core import Core
+from mercast.routing.settings import Settings
+from mercast.sim.converged import converge
+from mercast.sim.costs import Cost, free
+from mercast.sim.simulator import Simulator
+
+_NO_BEATS = Timing(heart_beat=1e6)
+
+
+def edges(topology: Topology) -> list[tuple[int, int]]:
+    return [(one, other) for one in topology.brokers for other in topology.neighbours(one) if one < other]
+
+
+def world(
+    strategy: type[Core],
+    links: Iterable[tuple[int, int]],
+    asked: Iterable[tuple[int, Stimulus]],
+    cost: Cost = free,
+    latency: float = 0.001,
+) -> Simulator:
+    """An overlay whose clients have asked for things, all settled."""
+    settings = Settings(timing=_NO_BEATS)
+    simulator = Simulator(lambda broker, incarnation: strategy(broker, incarnation, settings), cost=cost)
+    converge(simulator, links, asked, latency)
+    return simulator
