@@ -1,6 +1,8 @@
 """Events as codes: attributes are numbered, values become (kind, code)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,8 @@ class Coding:
     def __init__(self, names: Sequence[str] = (), strings: Sequence[Strings] = ()) -> None:
         self.numbers = {name: number for number, name in enumerate(names)}
         self.strings = list(strings)
+        self._values: itemgetter[Any] | None = None
+        """Takes the values of all attributes out of an event."""
 
     def number(self, name: str) -> int:
         """The number of an attribute, a new one if need be."""
@@ -32,6 +36,7 @@ class Coding:
         if number is None:
             number = self.numbers[name] = len(self.strings)
             self.strings.append(Strings())
+            self._values = None
         return number
 
     def encode(self, events: Sequence[Attributes]) -> Batch:
@@ -40,8 +45,8 @@ class Coding:
         kinds, low = np.zeros(shape, np.uint8), np.zeros(shape)
         between: list[tuple[int, int, float]] = []
         if len(events) > 1 and len(self.strings) <= _WIDE * len(events[0]):
-            for name, number in self.numbers.items():
-                self._encode_column([event.get(name) for event in events], number, kinds, low, between)
+            for number, values in enumerate(self._columns(events)):
+                self._encode_column(values, number, kinds, low, between)
         else:
             for row, event in enumerate(events):
                 self._encode_row(row, event, kinds, low, between)
@@ -50,7 +55,15 @@ class Coding:
             high[row, number] = code
         return Batch(kinds, low, high)
 
-    def _encode_column(self, values: list[Any], number: int, kinds: Array, low: Array, between: list[Any]) -> None:
+    def _columns(self, events: Sequence[Attributes]) -> Iterable[Sequence[Any]]:
+        """The values of each attribute. Most often all events have all of them: then it is done without a loop."""
+        if len(self.numbers) > 1:  # of one name, itemgetter takes the bare value
+            self._values = self._values or itemgetter(*self.numbers)
+            with suppress(KeyError):
+                return zip(*map(self._values, events), strict=True)
+        return ([event.get(name) for event in events] for name in self.numbers)
+
+    def _encode_column(self, values: Sequence[Any], number: int, kinds: Array, low: Array, between: list[Any]) -> None:
         if set(map(type, values)) == {float}:
             low[:, number] = values
             if np.isfinite(low[:, number]).all():
