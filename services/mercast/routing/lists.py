@@ -10,9 +10,9 @@ from mercast.routing.core import Core
 
 
 class ListRouting(Core):
-    def multicast(self, brokers: Iterable[int], packet: Packet) -> None:
-        """Send an event on its way to these brokers."""
-        self._multicast(Forward(pack(brokers), 0, packet), self.me)
+    def multicast(self, brokers: Iterable[int], packet: Packet, hops: int = 0) -> None:
+        """Send an event on its way to these brokers; it has crossed so many links to get here."""
+        self._multicast(Forward(pack(brokers), hops, packet), self.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
         if forward.hops > self.hop_limit:

@@ -36,9 +36,11 @@ class Clock(NamedTuple):
 class Link:
     """The way from one broker to a neighbour; the way back is a link of its own."""
 
-    def __init__(self, latency: float, bandwidth: float = float("inf")) -> None:
+    def __init__(self, latency: float, bandwidth: float = float("inf"), cost: int = 1) -> None:
         self.latency = latency
         self.bandwidth = bandwidth
+        self.cost = cost
+        """What the end that sends says of it in its record."""
         self.cut = False
         """Everything is lost, and neither end is told."""
         self.noise = Noise()

@@ -89,9 +89,10 @@ class Simulator:
             if one == broker:
                 self._connect_soon(one, other)
 
-    def link(self, one: int, other: int, latency: float = 0.01, bandwidth: float = float("inf")) -> None:
-        """Bandwidth in bytes per second, each way."""
-        self._links[one, other], self._links[other, one] = Link(latency, bandwidth), Link(latency, bandwidth)
+    def link(self, one: int, other: int, latency: float = 0.01, bandwidth: float = float("inf"), cost: int = 1) -> None:
+        """Bandwidth in bytes per second, each way; the cost is what both ends are told when the link comes up."""
+        for ends in ((one, other), (other, one)):
+            self._links[ends] = Link(latency, bandwidth, cost)
         self._connect_soon(one, other)
 
     def build(self, edges: Iterable[tuple[int, int]], latency: float = 0.01) -> None:
@@ -282,7 +283,7 @@ class Simulator:
         connection = next(self._order)
         self._connected[one, other] = self._connected[other, one] = connection
         for me, neighbour in ((one, other), (other, one)):
-            self._handle(me, stimuli.LinkUp(neighbour, self._incarnations[neighbour]))
+            self._handle(me, stimuli.LinkUp(neighbour, self._incarnations[neighbour], self._links[me, neighbour].cost))
 
     def _close(self, one: int, other: int) -> None:
         """One end gives up; the other learns of it unless the way there is cut."""

@@ -82,21 +82,21 @@ class StaticHash(ListRouting):
     def published(self, packet: Packet) -> int:
         owner = self.owner(packet.event.type)
         if owner == self.me:
-            return self._spread(packet)
+            return self._spread(packet, 0)
         self._multicast(Forward(pack([owner]), 0, packet, TO_OWNER), self.me)
         return 1
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         if forward.note == TO_OWNER:
-            self._spread(forward.packet)
+            self._spread(forward.packet, forward.hops)
             if not self.clients.interested(self.types, forward.packet.event):
                 return
         super().arrived(forward, neighbour)
 
-    def _spread(self, packet: Packet) -> int:
+    def _spread(self, packet: Packet, hops: int) -> int:
         """From the owner to those who want the event; its publisher's broker has delivered it already."""
         event = packet.event
         wanted = self.kept.destinations(self.types.lineage(event.type), event.attributes)
         brokers = [broker for broker in wanted if broker != event.id.broker]
-        self.multicast(brokers, packet)
+        self.multicast(brokers, packet, hops)
         return len(brokers)
