@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
@@ -138,8 +139,8 @@ def waxman(routers: int, seed: int, kind: LinkClass = PLAIN, beta: float = 0.4, 
 def _joining(linked: Array, apart: Array) -> list[Edge]:
     """A shortest spanning tree in which links that exist cost almost nothing (nothing at all would mean no link)."""
     almost_nothing = 1e-9
-    tree = minimum_spanning_tree(np.where(linked, 0, apart) + almost_nothing)
-    ones, others = tree.nonzero()
+    costs = csr_array(np.where(linked, 0, apart) + almost_nothing)  # of a dense matrix, scipy drops what is near zero
+    ones, others = minimum_spanning_tree(costs).nonzero()
     return list(zip(ones.tolist(), others.tolist(), strict=True))
 
 
@@ -259,15 +260,15 @@ def _links_inside(domains: Sequence[range], count: int, where: str, rng: random.
     trees = [
         (domain[one], domain[other])
         for domain in domains
-        for one, other in nx.random_labeled_tree(len(domain), seed=rng).edges
+        for one, other in _ascending(nx.random_labeled_tree(len(domain), seed=rng).edges)
     ]
     return _and_more(trees, (pair for domain in domains for pair in combinations(domain, 2)), count, where, rng)
 
 
 def _and_more(needed: list[Edge], possible: Iterable[Edge], count: int, where: str, rng: random.Random) -> list[Edge]:
-    """The links that are needed, and as many others of the possible ones as make up the count."""
-    needed = _ascending(needed)
-    others = sorted(set(possible).difference(needed))
+    """The links that are needed, and others of the possible ones up to the count; all named from the lower end."""
+    taken = set(needed)
+    others = [edge for edge in possible if edge not in taken]
     _within(count, len(needed), len(needed) + len(others), f"links {where}")
     return needed + rng.sample(others, count - len(needed))
 
