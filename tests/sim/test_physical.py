@@ -16,7 +16,7 @@ from mercast.lab.worlds import world
 from mercast.protocol.stimuli import Advertise, Publish, Subscribe
 from mercast.routing.destination.ddbr import DDBR
 from mercast.routing.groups.unicast import Unicast
-from mercast.sim.links import HEADER, Noise
+from mercast.sim.links import HEADER, Link, Noise
 from mercast.sim.networks import (
     PLAIN,
     LinkClass,
@@ -32,6 +32,7 @@ from mercast.sim.networks import (
     waxman,
 )
 from mercast.sim.physical import Load, Physical, attach, place
+from mercast.sim.simulator import Simulator
 
 unhurried = settings(deadline=None)
 seeds = st.integers(0, 1_000)
@@ -127,6 +128,12 @@ def test_gnm_has_so_many_routers_and_links(size, seed):
     network = gnm(*size, seed, SLOW)
     assert (network.routers, kinds(network)) == (size[0], Counter({"slow": size[1]}) if size[1] else Counter())
     assert all(0.05 <= link.latency <= 0.1 and link.bandwidth == 1e3 for link in network.links)
+
+
+@pytest.mark.parametrize(("nodes", "links"), [(100, 300), (100, 150), (20, 60)])
+def test_gnm_is_the_first_random_graph_that_is_connected(nodes, links):
+    graphs = (nx.gnm_random_graph(nodes, links, seed=3_000 + attempt) for attempt in range(1_000))
+    assert gnm_edges(nodes, links, seed=3) == list(next(filter(nx.is_connected, graphs)).edges)
 
 
 def test_gnm_with_fewer_links_than_chance_would_connect():
@@ -307,6 +314,10 @@ def test_the_seed_decides(make):
 def test_kyra_section_v_and_medym_section_5_1():
     network = transit_stub(papers.KYRA, 1)
     assert (network.routers, len(network.links), network.transit, len(network.domains)) == (2_500, 8_938, 100, 320)
+    home = {router: domain for domain in network.domains[:20] for router in domain}
+    between = [edge for edge in ends(network) if max(edge) < 100 and home[edge[0]] != home[edge[1]]]
+    assert len(between) == 38
+    assert {home[router].index(router) for edge in between for router in edge} == {0, 1, 2, 3, 4}
 
 
 def test_multicast_section_3_1():
@@ -361,6 +372,8 @@ def test_a_multicast_is_the_merger_of_the_unicasts(physical, data):
     together, stress = physical.stress.messages.copy(), physical.stress
     assert stress.bytes.tolist() == (7 * together).tolist()
     stress.clear()
+    assert not stress.messages.any()
+    assert not stress.bytes.any()
     for member in group:
         physical.unicast(source, member, 7)
     assert (together <= stress.messages).all()
@@ -407,6 +420,19 @@ def run(strategy, overlay, publisher, noise=Noise()):  # noqa: B008
     simulator.do(publisher, Publish("p", 3, "quote", {"x": 1}, 0))
     simulator.run(100)
     return physical, {delivery.broker: delivery.time for delivery in simulator.deliveries}
+
+
+def test_each_way_of_a_link_is_laid_by_itself():
+    """Equal paths may differ there and back."""
+    laid = []
+
+    def lay(one, other):
+        laid.append((one, other))
+        return Link(latency=1)
+
+    world(DDBR, [(0, 1), (1, 2)], [], lay=lay)
+    Simulator(DDBR, lay=lay).build([(3, 4)])
+    assert laid == [(1, 0), (0, 1), (2, 1), (1, 2), (3, 4), (4, 3)]
 
 
 def test_stress_of_a_line_as_worked_out_by_hand():

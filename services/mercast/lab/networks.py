@@ -21,9 +21,8 @@ KYRA = TransitStub(
 )
 _LAN = LinkClass("lan", (1 * _MS, 1 * _MS))
 
-# IP multicast, section 3.1: 100 routers and three classes of links. The figure is lost: the shape is the one of 100
-# nodes in GT-ITM's documentation (one domain of 4, links with 0.6; 3 stub domains of 8 each, links with 0.42), and
-# latencies are Kyra's.
+# IP multicast, section 3.1: 100 routers and three classes of links. The figure is lost, so the shape is a choice: one
+# transit domain of 4, 3 stub domains of 8 on each of its routers, 0.6 and 0.42 of all pairs linked; latencies are Kyra's.
 _INTERMEDIATE = 155 * _MEGABIT
 _BACKBONE = LinkClass("backbone", (50 * _MS, 100 * _MS), 622 * _MEGABIT)
 MULTICAST = TransitStub(
@@ -39,8 +38,8 @@ MULTICAST = TransitStub(
 _FRINGE = LinkClass("fringe", (1 * _MS, 1 * _MS), 100 * _MEGABIT)
 
 # Hermes, section 5.1: 10 autonomous systems of 100 nodes, by BRITE, whose systems have no stub domains inside. Links
-# and latencies are not stated: two links for each new node, BRITE's default, make 197 a system and 17 between systems;
-# latencies are Kyra's, of transit and of stub domains.
+# and latencies are not stated: two links for each new node, as in BRITE's own examples, make 197 a system and 17
+# between systems; latencies are Kyra's, of transit and of stub domains.
 HERMES = TransitStub(
     transit_domains=10,
     transit_routers=100,
