@@ -22,7 +22,8 @@ KYRA = TransitStub(
 _LAN = LinkClass("lan", (1 * _MS, 1 * _MS))
 
 # IP multicast, section 3.1: 100 routers and three classes of links. The figure is lost, so the shape is a choice: one
-# transit domain of 4, 3 stub domains of 8 on each of its routers, 0.6 and 0.42 of all pairs linked; latencies are Kyra's.
+# transit domain of 4 routers, on each of them 3 stub domains of 8; 0.6 and 0.42 of all pairs inside are linked;
+# latencies are Kyra's.
 _INTERMEDIATE = 155 * _MEGABIT
 _BACKBONE = LinkClass("backbone", (50 * _MS, 100 * _MS), 622 * _MEGABIT)
 MULTICAST = TransitStub(
