@@ -4,21 +4,15 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 
-import networkx as nx
-
 from mercast.overlay.routes import Routes
 from mercast.overlay.split import Rule, Splitter, pack
 from mercast.overlay.topology import Topology
+from mercast.sim.networks import gnm_edges
 
 
 def random_overlay(brokers: int, degree: float, seed: int) -> Topology:
     """A connected G(n, m) with this mean degree."""
-    links = round(brokers * degree / 2)
-    for attempt in range(1_000):
-        graph = nx.gnm_random_graph(brokers, links, seed=seed * 1_000 + attempt)
-        if nx.is_connected(graph):
-            return Topology.of(graph.edges)
-    raise ValueError(f"no connected overlay of {brokers} brokers with a mean degree of {degree} was found")
+    return Topology.of(gnm_edges(brokers, round(brokers * degree / 2), seed))
 
 
 class Walk:

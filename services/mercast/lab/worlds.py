@@ -9,7 +9,7 @@ from mercast.routing.core import Core
 from mercast.routing.settings import Settings
 from mercast.sim.converged import converge
 from mercast.sim.costs import Cost, free
-from mercast.sim.simulator import Simulator
+from mercast.sim.simulator import Lay, Simulator
 
 _NO_BEATS = Timing(heart_beat=1e6)
 
@@ -24,9 +24,10 @@ def world(
     asked: Iterable[tuple[int, Stimulus]],
     cost: Cost = free,
     latency: float = 0.001,
+    lay: Lay | None = None,
 ) -> Simulator:
     """An overlay whose clients have asked for things, all settled."""
     settings = Settings(timing=_NO_BEATS)
-    simulator = Simulator(lambda broker, incarnation: strategy(broker, incarnation, settings), cost=cost)
+    simulator = Simulator(lambda broker, incarnation: strategy(broker, incarnation, settings), cost=cost, lay=lay)
     converge(simulator, links, asked, latency)
     return simulator

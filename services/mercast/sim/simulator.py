@@ -10,7 +10,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
@@ -22,6 +22,9 @@ from mercast.sim.links import Clock, Link, Noise
 ARRIVALS, DEADLINES = 0, 1
 """Priorities: what arrives at the very moment of a deadline is in time."""
 
+
+Lay: TypeAlias = Callable[[int, int], Link]
+"""Gives the link from one broker to another, such as one over a physical network (sim/physical.py)."""
 
 _TRUE = Clock()
 
@@ -36,9 +39,14 @@ class Delivery(NamedTuple):
 
 class Simulator:
     def __init__(
-        self, make: Callable[[int, int], Core], seed: int = 0, reconnect_after: float = 0.5, cost: Cost = free
+        self,
+        make: Callable[[int, int], Core],
+        seed: int = 0,
+        reconnect_after: float = 0.5,
+        cost: Cost = free,
+        lay: Lay | None = None,
     ) -> None:
-        """`make(broker, incarnation)` gives a fresh broker."""
+        """`make(broker, incarnation)` gives a fresh broker; `lay` gives the links in place of those asked for."""
         self.now = 0.0
         self.rng = random.Random(seed)
         self.brokers: dict[int, Core] = {}
@@ -51,6 +59,7 @@ class Simulator:
         """Check every broker after every stimulus."""
         self._make = make
         self._cost = cost
+        self._lay = lay
         self._clocks: dict[int, Clock] = {}
         self._queues: dict[int, deque[Stimulus]] = {}
         """What waits at brokers that are at work."""
@@ -91,8 +100,7 @@ class Simulator:
 
     def link(self, one: int, other: int, latency: float = 0.01, bandwidth: float = float("inf"), cost: int = 1) -> None:
         """Bandwidth in bytes per second, each way; the cost is what both ends are told when the link comes up."""
-        for ends in ((one, other), (other, one)):
-            self._links[ends] = Link(latency, bandwidth, cost)
+        self._lay_both_ways(one, other, latency, bandwidth, cost)
         self._connect_soon(one, other)
 
     def build(self, edges: Iterable[tuple[int, int]], latency: float = 0.01) -> None:
@@ -104,8 +112,12 @@ class Simulator:
 
     def join(self, one: int, other: int, latency: float, bandwidth: float = float("inf")) -> None:
         """Link two brokers that know of it already (sim/converged.py)."""
-        self._links[one, other], self._links[other, one] = Link(latency, bandwidth), Link(latency, bandwidth)
+        self._lay_both_ways(one, other, latency, bandwidth)
         self._connected[one, other] = self._connected[other, one] = next(self._order)
+
+    def _lay_both_ways(self, one: int, other: int, latency: float, bandwidth: float, cost: int = 1) -> None:
+        for ends in ((one, other), (other, one)):
+            self._links[ends] = self._lay(*ends) if self._lay else Link(latency, bandwidth, cost)
 
     # -- clients -----------------------------------------------------------------------------------------------------
 
