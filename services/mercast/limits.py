@@ -46,6 +46,9 @@ class Limits:
     types: int = 10_000
     """Declared types. They are control state kept by every broker."""
 
+    declarations: int = 20_000
+    """Declarations of types, those that add attributes later included. All are kept, by every broker."""
+
     type_depth: int = 32
     """Ancestors of a type; an event is looked up once per ancestor."""
 

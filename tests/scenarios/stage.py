@@ -7,6 +7,7 @@ says. Below a command stands all that happened since the one before. Settings ar
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +17,7 @@ from scenarios.names import Names
 from scenarios.script import CommandError
 from scenarios.tables import sprt, tables, trt
 
-from mercast.content import Declaration, Filter
+from mercast.content import Filter, read_declarations
 from mercast.overlay.topology import MOST_COST
 from mercast.protocol import stimuli
 from mercast.protocol.stimuli import Stimulus
@@ -140,10 +141,14 @@ class Stage:
 
     # -- what clients do ---------------------------------------------------------------------------------------------
 
-    @command("CLIENT declares TYPE", rf"(?P<client>{NAME}) declares (?P<type>[\w.]+)")
-    def declare(self, client: str, type: str) -> None:
+    @command(
+        "CLIENT declares TYPE [under PARENT] {attribute: kind, ...}",
+        rf"(?P<client>{NAME}) declares (?P<type>[\w.]+)( under (?P<parent>[\w.]+))? (?P<attributes>\{{.*\}})",
+    )
+    def declare(self, client: str, type: str, parent: str | None, attributes: str) -> None:
         number = self.names.request(client, f"the declaration of {type}")
-        self._ask(client, stimuli.Declare(client, number, Declaration(type)))
+        (declaration,) = read_declarations(f"types: {{{type}: {{attributes: {attributes}}}}}")
+        self._ask(client, stimuli.Declare(client, number, replace(declaration, parent=parent)))
 
     @command("CLIENT advertises NAME: TYPE [WHERE ...]", rf"(?P<client>{NAME}) advertises (?P<name>{NAME}): {INTEREST}")
     def advertise(self, client: str, name: str, type: str, where: str | None) -> None:

@@ -12,20 +12,10 @@ from scenarios.stage import Stage
 
 HERE = Path(__file__).parent
 
-AHEAD = {
-    "settling_in_a_partition": "a request made while a broker is out of reach waits for that broker",
-}
-"""Scenarios that say what should be and is not yet, with the reason; they are not rewritten."""
 
-
-def scenario(path):
-    ahead = pytest.mark.xfail(raises=pytest.fail.Exception, reason=AHEAD.get(path.stem, ""))
-    return pytest.param(path, id=path.stem, marks=[ahead] if path.stem in AHEAD else [])
-
-
-@pytest.mark.parametrize("path", [scenario(path) for path in sorted(HERE.glob("*.txt"))])
+@pytest.mark.parametrize("path", sorted(HERE.glob("*.txt")), ids=lambda path: path.stem)
 def test_scenario(path):
-    compare(path, rewrite=os.environ.get("REWRITE") == "1" and path.stem not in AHEAD)
+    compare(path, rewrite=os.environ.get("REWRITE") == "1")
 
 
 def compare(path, rewrite):

@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 
 from mercast.content import Advertisement, Filter, Subscription, Types
+from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
 from mercast.protocol.messages import Local
 from mercast.protocol.rows import Published
@@ -23,7 +24,7 @@ from mercast.sim.simulator import Noise, Simulator
 SETTINGS = Settings(
     timing=Timing(heart_beat=0.2, misses=3),
     matcher="scan",
-    resend_after=0.3,
+    patience=Patience(resend_after=0.3, compare_every=2.0),
     settle_within=3.0,
     purge_after=4.0,
     wait_for_route=1.0,

@@ -3,7 +3,7 @@
 import networkx as nx
 import pytest
 
-from mercast.content import Declaration, Filter
+from mercast.content import AttributeType, Declaration, Filter
 from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Subscribe, Unsubscribe
 from mercast.routing.destination.ddbr import DDBR
 from mercast.routing.settings import Settings
@@ -39,14 +39,16 @@ def test_an_event_reaches_exactly_the_matching_subscribers(overlay):
 
 
 def test_what_cannot_be_done_is_refused_with_a_reason(overlay):
-    overlay.do(0, Declare("c", 1, Declaration("quote")))
+    overlay.do(0, Declare("c", 1, Declaration("quote", None, {"price": AttributeType.FLOAT})))
+    overlay.do(0, Declare("c", 6, Declaration("quote", None, {"price": AttributeType.STRING})))
     overlay.do(0, Advertise("c", 2, "quote", Filter.parse("price > 10")))
     overlay.do(0, Advertise("c", 2, "quote", Filter()))
     overlay.do(0, Publish("c", 3, "quote", {"price": 5}, 0))
     overlay.do(0, Publish("c", 4, "quote", {"price": float("nan")}, 0))
     overlay.do(0, Unsubscribe("c", 5, 1))
     refused = {request: answer.refused for (_, _, request), answer in overlay.answers.items()}
-    assert "cannot be declared" in refused[1]
+    assert refused[1] == ""
+    assert "cannot become string" in refused[6]
     assert "made before" in refused[2]
     assert "outside what 'c' has advertised" in refused[3]
     assert "attribute 'price': nan" in refused[4]
@@ -89,3 +91,38 @@ def test_unsubscribing_and_leaving_empty_the_tables(overlay):
     overlay.do(0, Leave("p"))
     overlay.run(12)
     assert all(not core.r_srt for core in overlay.brokers.values())
+
+
+def test_declared_types_reach_every_broker_and_make_subscriptions_to_their_parents_match(overlay):
+    overlay.do(0, Advertise("p", 1, "bond", Filter()))
+    overlay.do(3, Subscribe("s", 1, "quote", Filter.parse("price > 1")))
+    overlay.run(7)
+    overlay.do(5, Declare("c", 1, Declaration("quote", None, {"price": AttributeType.FLOAT})))
+    overlay.do(5, Declare("c", 2, Declaration("bond", "quote")))
+    overlay.run(8)
+    assert overlay.settled[5, "c", 2].missing == ()
+    assert {core.types.lineage("bond") for core in overlay.brokers.values()} == {("bond", "quote")}
+    overlay.do(0, Publish("p", 2, "bond", {"price": 5}, 0))
+    overlay.do(0, Publish("p", 3, "bond", {"prize": 5}, 0))
+    overlay.run(9)
+    assert [(d.broker, d.client) for d in overlay.deliveries] == [(3, "s")]
+    assert "did you mean 'price'?" in overlay.answers[0, "p", 3].refused
+
+
+def test_of_two_contradicting_declarations_made_at_once_the_same_one_wins_everywhere(overlay):
+    for broker, parent in ((2, "quote"), (7, "share")):
+        overlay.do(broker, Declare("c", 1, Declaration("bond", parent)))
+        assert overlay.answers[broker, "c", 1].refused == ""
+    overlay.run(8)
+    assert {core.types.lineage("bond") for core in overlay.brokers.values()} == {("bond", "quote")}
+    overlay.do(7, Declare("c", 2, Declaration("bond", "share")))
+    assert "has the parent 'quote', which cannot become 'share'" in overlay.answers[7, "c", 2].refused
+
+
+def test_a_broker_that_comes_late_learns_all_types(overlay):
+    overlay.do(0, Declare("c", 1, Declaration("bond", "quote")))
+    overlay.crash(4)
+    overlay.run(8)
+    overlay.start(4)
+    overlay.run(14)
+    assert overlay.brokers[4].types.lineage("bond") == ("bond", "quote")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercast.content.event import EventId
+from mercast.overlay.channel import Patience
 from mercast.overlay.exchange import Exchange, Request
 from mercast.overlay.seen import Seen, SeenWindow
 
@@ -47,7 +48,7 @@ class Pair:
     def start(self, who, answers=False):
         self.ears[who] = Ears()
         self.ears[who].answers = answers and who == 2
-        self.exchanges[who] = Exchange(who, self.incarnation[who], self.ears[who], resend_after=1.0)
+        self.exchanges[who] = Exchange(who, self.incarnation[who], self.ears[who], Patience(resend_after=1.0))
         self.ears[who].exchange = self.exchanges[who]
 
     def restart(self, who):
@@ -60,7 +61,7 @@ class Pair:
         for _ in range(steps):
             self.now += 0.3
             for exchange in self.exchanges.values():
-                for message in exchange.messages(self.now, lambda _: True):
+                for message in exchange.messages(self.now):
                     copies = 2 if self.rng.random() < doubling else 1
                     self.flying += [message] * copies if self.rng.random() >= loss else []
             if reorder:
@@ -87,7 +88,10 @@ def test_both_sides_agree_whatever_the_network_does(seed):
         pair.run(pair.rng.randrange(3), loss=0.4, doubling=0.3, reorder=True)
     pair.run(40)
     assert pair.agree()
-    assert not list(pair.exchanges[1].messages(pair.now + 100, lambda _: True))
+    pair.run(250)
+    assert pair.exchanges[1].differences == pair.exchanges[2].differences == 0
+    digests = pair.exchanges[1].messages(pair.now + 100)
+    assert [(message.items, message.digest is None) for message in digests] == [((), False)]
 
 
 def test_many_items_arrive_in_order_and_once():
@@ -123,6 +127,35 @@ def test_nobody_waits_for_a_peer_that_is_lost():
     pair.exchanges[1].close_if_settled(request)
     pair.exchanges[1].lose(2)
     assert pair.exchanges[1].settled == [request]
+
+
+def test_nobody_waits_for_what_is_told_while_a_peer_is_lost():
+    pair = Pair()
+    pair.exchanges[1].lose(2)
+    request = Request("client", 1)
+    pair.exchanges[1].open(request)
+    pair.exchanges[1].tell(2, ("key", 1), "value", request)
+    pair.exchanges[1].close_if_settled(request)
+    assert pair.exchanges[1].settled == [request]
+    pair.run(10)
+    assert pair.ears[2].tables == {}
+    pair.exchanges[1].regain(2)
+    pair.run(10)
+    assert pair.agree()
+
+
+@pytest.mark.parametrize("damage", [lambda said: said.clear(), lambda said: said.update({("key", 9): "never told"})])
+def test_a_difference_is_found_by_digest_and_mended(damage):
+    pair = Pair()
+    for number in range(3):
+        pair.exchanges[1].tell(2, ("key", number), "value", Request("client", 1))
+    pair.run(10)
+    damage(pair.exchanges[2].said[1])
+    pair.ears[2].tables[1] = dict(pair.exchanges[2].said[1])
+    pair.run(250)
+    assert pair.exchanges[2].differences == 1
+    assert pair.agree()
+    assert pair.exchanges[2].said[1] == pair.exchanges[1].told[2]
 
 
 def test_a_restarted_peer_is_told_everything_again_and_its_old_words_go():

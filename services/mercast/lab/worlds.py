@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.topology import Topology
 from mercast.protocol.stimuli import Stimulus
@@ -11,7 +12,7 @@ from mercast.sim.converged import converge
 from mercast.sim.costs import Cost, free
 from mercast.sim.simulator import Lay, Simulator
 
-_NO_BEATS = Timing(heart_beat=1e6)
+_QUIET = Settings(timing=Timing(heart_beat=float("inf")), patience=Patience(compare_every=float("inf")))
 
 
 def edges(topology: Topology) -> list[tuple[int, int]]:
@@ -27,7 +28,6 @@ def world(
     lay: Lay | None = None,
 ) -> Simulator:
     """An overlay whose clients have asked for things, all settled."""
-    settings = Settings(timing=_NO_BEATS)
-    simulator = Simulator(lambda broker, incarnation: strategy(broker, incarnation, settings), cost=cost, lay=lay)
+    simulator = Simulator(lambda broker, incarnation: strategy(broker, incarnation, _QUIET), cost=cost, lay=lay)
     converge(simulator, links, asked, latency)
     return simulator

@@ -4,12 +4,14 @@
   not answered in time is sent again.
 - A stream is (incarnation, number). A new one starts anew: the other side forgets what it had and takes the items from
   the first. A side starts one when the other was restarted, or has forgotten (it answers 0 to a stream under way).
+- From time to time, when all is answered, a side sends a digest of what it has told. If the other's is not the same it
+  says that it knows nothing, and is told everything anew.
 - An item is *settled* when it is applied there and so are all its consequences (items that it made the other side
   send, to us or to third brokers). The answer names the applied items that are not; so a lost answer does no harm.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from mercast.protocol.messages import Control
@@ -18,6 +20,15 @@ NO_STREAM = (-1, -1)
 
 _WINDOW = 256
 """Items in one message at most; the rest follows when these are answered."""
+
+
+class Patience(NamedTuple):
+    """Seconds."""
+
+    resend_after: float = 1.0
+    """Before control state that was not answered is sent again."""
+    compare_every: float = 60.0
+    """Between two digests. What they find should never happen: this bounds how long it lasts."""
 
 
 class Arrival(NamedTuple):
@@ -32,16 +43,17 @@ class Arrival(NamedTuple):
 
 
 class Channel:
-    def __init__(self, me: int, peer: int, resend_after: float) -> None:
+    def __init__(self, me: int, peer: int, patience: Patience) -> None:
         self.peer = peer
         self._me = me
         self._stream = NO_STREAM
-        self._resend_after = resend_after
+        self._patience = patience
         self._unanswered: deque[tuple[int, Any]] = deque()
         self._unsettled: set[int] = set()
         self._next = 1
         self._sent = 0
         self._send_again = float("inf")
+        self._compare_at = float("inf")
         self.heard = NO_STREAM
         """The peer's stream that we follow."""
         self._applied = 0
@@ -111,21 +123,34 @@ class Channel:
         confirmed = (self._unanswered[0][0] if self._unanswered else self._next) - 1
         return confirmed > 0 and (message.heard != self._stream or message.applied == 0)
 
-    def message(self, now: float) -> Control | None:
-        """What to send now, if anything: new items, an answer, or what was not answered in time."""
+    def forget(self) -> None:
+        """Say that we know nothing, so that we are told everything anew."""
+        self.heard, self._applied = NO_STREAM, 0
+        self._consequences.clear()
+        self._owes_answer = True
+
+    def can_compare(self, message: Control) -> bool:
+        """Whether the message has a digest of just what we have applied."""
+        return (message.digest is not None) and (message.stream, message.first - 1) == (self.heard, self._applied)
+
+    def message(self, now: float, digest: Callable[[], int]) -> Control | None:
+        """What to send now, if anything: new items, an answer, what was not answered in time, or a digest."""
+        compare = now >= self._compare_at and not self._unanswered
+        if now >= self._compare_at or self._compare_at == float("inf"):
+            self._compare_at = now + self._patience.compare_every
         again = now >= self._send_again
         start = 0 if again else self._sent
         items = [item for number, item in self._unanswered if number > start][:_WINDOW]
         first = next((number for number, _ in self._unanswered if number > start), self._next)
-        if not items and not self._owes_answer and not (again and self._unsettled):
+        if not items and not self._owes_answer and not (again and self._unsettled) and not compare:
             return None
         self._sent = max(self._sent, first + len(items) - 1)
         self._owes_answer = False
-        self._send_again = now + self._resend_after if self._unsettled else float("inf")
+        self._send_again = now + self._patience.resend_after if self._unsettled else float("inf")
         return Control(
             self._me, self.peer, 0, self._stream, first, tuple(items),
-            self.heard, self._applied, tuple(sorted(self._consequences)),
+            self.heard, self._applied, tuple(sorted(self._consequences)), digest() if compare else None,
         )  # fmt: skip
 
     def next_deadline(self) -> float:
-        return self._send_again if self._unsettled else float("inf")
+        return min(self._compare_at, self._send_again if self._unsettled else float("inf"))

@@ -9,10 +9,12 @@ of it is settled at the peers that can be reached. So news of a settled subscrip
 path a strategy sent it along.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from hashlib import blake2b
+from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from mercast.overlay.channel import Channel
+from mercast.overlay.channel import Channel, Patience
 from mercast.protocol.messages import Complete, Control, Drop, Put
 
 Key: TypeAlias = tuple[Any, ...]
@@ -50,15 +52,21 @@ class Listener(Protocol):
 
 
 class Exchange:
-    def __init__(self, me: int, incarnation: int, listener: Listener, resend_after: float) -> None:
-        self._me, self._incarnation, self._resend_after = me, incarnation, resend_after
+    def __init__(self, me: int, incarnation: int, listener: Listener, patience: Patience) -> None:
+        self._me, self._incarnation, self._patience = me, incarnation, patience
         self._listener = listener
         self._channels: dict[int, Channel] = {}
         self._streams = 0
         self._touched: set[int] = set()
         """Peers whose channels may have something to send."""
+        self._lost: set[int] = set()
+        """Peers that cannot be reached for now."""
         self._deadlines: dict[int, float] = {}
-        """When unanswered channels send again."""
+        """When channels have something to do, whatever happens."""
+        self._agenda: list[tuple[float, int]] = []
+        """The same as a heap; entries that are no longer true stay in it until they come up."""
+        self.differences = 0
+        """How often a digest showed that a peer's word and what we have of it were not the same."""
         self.told: dict[int, dict[Key, Any]] = {}
         self.said: dict[int, dict[Key, Any]] = {}
         """What each peer has told us."""
@@ -77,13 +85,14 @@ class Exchange:
         """A peer can be reached for the first time, or was restarted: tell it everything from the start."""
         channel = self._channels.get(peer)
         if channel is None:
-            channel = self._channels[peer] = Channel(self._me, peer, self._resend_after)
+            channel = self._channels[peer] = Channel(self._me, peer, self._patience)
             self.told[peer] = {}
         self._start_anew(channel)
 
     def part(self, peer: int) -> None:
         """A peer is gone for good: forget it, and what it said."""
         self.lose(peer)
+        self._lost.discard(peer)
         self._channels.pop(peer, None)
         self._touched.discard(peer)
         self._deadlines.pop(peer, None)
@@ -94,8 +103,14 @@ class Exchange:
 
     def lose(self, peer: int) -> None:
         """A peer cannot be reached for now: nobody waits for it."""
+        self._lost.add(peer)
+        self._deadlines.pop(peer, None)
         for waited in [waited for waited in self._waiting if waited[0] == peer]:
             self._release(waited)
+
+    def regain(self, peer: int) -> None:
+        self._lost.discard(peer)
+        self._touched.add(peer)
 
     def tell(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         told = self.told[peer]
@@ -145,6 +160,9 @@ class Exchange:
             self._not_repeated[message.source] = set(said)
         for number, item in arrival.items:
             self._apply(channel, said, number, item)
+        if channel.can_compare(message) and message.source not in self._not_repeated and message.digest != digest(said):
+            self.differences += 1
+            channel.forget()
 
     def _apply(self, channel: Channel, said: dict[Key, Any], number: int, item: Put | Drop | Complete) -> None:
         peer, cause = channel.peer, Item(channel.peer, channel.heard, number)
@@ -164,7 +182,7 @@ class Exchange:
                 if key in said:
                     self._listener.unheard(peer, key, said.pop(key), cause)
             case Complete():
-                for key in sorted(self._not_repeated.pop(peer, ())):
+                for key in sorted(self._not_repeated.pop(peer, ()), key=_in_order):
                     self._listener.unheard(peer, key, said.pop(key), cause)
         self.close_if_settled(cause)
 
@@ -175,7 +193,7 @@ class Exchange:
         self._open[request] = set()
 
     def _wait(self, at: tuple[int, int], key: Key, cause: Cause) -> None:
-        if cause in self._open:
+        if cause in self._open and at[0] not in self._lost:
             self._waiting.setdefault(at, []).append((key, cause))
             self._open[cause].add(at)
 
@@ -214,20 +232,38 @@ class Exchange:
 
     # -- time --------------------------------------------------------------------------------------------------------
 
-    def messages(self, now: float, reachable: Callable[[int], bool]) -> list[Control]:
+    def messages(self, now: float) -> list[Control]:
         """What is to be sent now: most stimuli concern no channel."""
-        due = self._touched | {peer for peer, deadline in self._deadlines.items() if deadline <= now}
+        if not self._touched and now < self.next_deadline():
+            return []
+        while self.next_deadline() <= now:
+            self._touched.add(heappop(self._agenda)[1])
         messages = []
-        for peer in sorted(peer for peer in due if reachable(peer)):
-            channel = self._channels[peer]
-            self._touched.discard(peer)
-            message = channel.message(now)
+        for peer in sorted(self._touched - self._lost):
+            channel, told = self._channels[peer], self.told[peer]
+            message = channel.message(now, lambda told=told: digest(told))  # type: ignore[misc]
             if message is not None:
                 messages.append(message)
-            self._deadlines.pop(peer, None)
-            if channel.next_deadline() != NEVER:
+            if self._deadlines.get(peer) != channel.next_deadline():
                 self._deadlines[peer] = channel.next_deadline()
+                heappush(self._agenda, (self._deadlines[peer], peer))
+        self._touched &= self._lost
         return messages
 
-    def next_deadline(self, reachable: Callable[[int], bool]) -> float:
-        return min((deadline for peer, deadline in self._deadlines.items() if reachable(peer)), default=NEVER)
+    def next_deadline(self) -> float:
+        while self._agenda and self._deadlines.get(self._agenda[0][1]) != self._agenda[0][0]:
+            heappop(self._agenda)
+        return self._agenda[0][0] if self._agenda else NEVER
+
+
+def digest(items: Mapping[Key, Any]) -> int:
+    """Equal for equal items, in whatever order."""
+    total = 0
+    for item in items.items():
+        total ^= int.from_bytes(blake2b(repr(item).encode(), digest_size=8).digest())
+    return total
+
+
+def _in_order(key: Key) -> tuple[str, Key]:
+    """Keys of different sorts do not compare."""
+    return type(key).__name__, key

@@ -12,6 +12,14 @@ class Local(NamedTuple):
     request: int
 
 
+class Statement(NamedTuple):
+    """Names a declaration of a type, and its place in the order that all brokers take them in."""
+
+    number: int
+    broker: int
+    incarnation: int
+
+
 class Packet(NamedTuple):
     """A published event with what travels unchanged beside it. Attributes and payload pass brokers untouched."""
 
@@ -96,6 +104,8 @@ class Control(NamedTuple):
     """All its items up to this one have been applied."""
     unsettled: tuple[int, ...]
     """Of those, the ones whose consequences others have not acknowledged yet."""
+    digest: int | None = None
+    """Of all that the source has told the target, from time to time."""
 
 
 Message: TypeAlias = Forward | Update | HeartBeat | Control

@@ -16,6 +16,9 @@ class Published(NamedTuple):
     matches: int
 
 
+FIRST, FURTHER = 1, 2
+
+
 class Copied(NamedTuple):
     """`received`: a copy of an event came in from a neighbour."""
 
@@ -25,7 +28,7 @@ class Copied(NamedTuple):
     hops: int
     list_length: int
     copy: int
-    """1 for the first copy that this broker gets."""
+    """1 for the first copy that this broker gets, 2 for any further one."""
     interested: bool
 
 

@@ -5,17 +5,16 @@ something, and when an event comes in; everything below that is here, and the sa
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mercast.content.errors import ContentError
-from mercast.content.event import Event, EventId
+from mercast.content.event import Event, EventId, check_event
 from mercast.content.filter import Filter
 from mercast.content.interest import Advertisement, Interest, Subscription
-from mercast.content.types import Types
-from mercast.content.values import check_attributes
+from mercast.content.types import Declaration, Types
 from mercast.matching import Index, Scan, TypedMatcher, Work
-from mercast.overlay.exchange import Cause, Exchange, Key, Request
+from mercast.overlay.exchange import NOBODY, Cause, Exchange, Key, Request
 from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Neighbourhood, Outgoing
 from mercast.overlay.routes import NO_HOP
@@ -23,10 +22,11 @@ from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import ENTRY, Splitter
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
-from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Record, Update
-from mercast.protocol.rows import Copied, Delivered, Dropped, Published
+from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Record, Statement, Update
+from mercast.protocol.rows import FIRST, FURTHER, Copied, Delivered, Dropped, Published
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.clients import Clients
+from mercast.routing.declared import Declared
 from mercast.routing.settings import Settings
 
 
@@ -34,13 +34,18 @@ class Core(ABC):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         self.me, self.incarnation = me, incarnation
         self.settings = settings or Settings()
-        self.types = Types()
+        self.declared = Declared()
+        self._knows_types: set[int] = set()
+        """Neighbours that have been told all statements."""
         self.state = LinkState(me, incarnation)
         self.neighbourhood = Neighbourhood(self.state, self.settings.timing)
-        self.exchange = Exchange(me, incarnation, self, self.settings.resend_after)
+        self.exchange = Exchange(me, incarnation, _Listening(self), self.settings.patience)
         self.work = Work()
         self.clients = Clients(self.make_table())
         self.seen = SeenWindow()
+        """Events that were taken in here."""
+        self._received_before = SeenWindow()
+        """Events of which a copy came in, for this broker or for others."""
         self._sequence = 0
         self._incarnations: dict[int, int] = {}
         """Peers that we have met, each with the incarnation that we met."""
@@ -74,6 +79,10 @@ class Core(ABC):
         self._look_around()
         return self._done()
 
+    @property
+    def types(self) -> Types:
+        return self.declared.types
+
     # -- the one mutator ---------------------------------------------------------------------------------------------
 
     def handle(self, now: float, stimulus: Stimulus) -> list[Effect]:
@@ -82,7 +91,7 @@ class Core(ABC):
         return self._done()
 
     def _done(self) -> list[Effect]:
-        for control in self.exchange.messages(self._now, self._is_peer):
+        for control in self.exchange.messages(self._now):
             self._route(control)
         for request in self.exchange.settled:
             self._settle_by.pop(request, None)
@@ -94,7 +103,7 @@ class Core(ABC):
     def next_deadline(self) -> float:
         return min(
             self.neighbourhood.next_deadline(),
-            self.exchange.next_deadline(self._is_peer),
+            self.exchange.next_deadline(),
             min(self._settle_by.values(), default=float("inf")),
             min((until for until, _ in self._parked), default=float("inf")),
             min(self._lost.values(), default=float("inf")) + self.settings.purge_after,
@@ -138,12 +147,26 @@ class Core(ABC):
     def overlay_changed(self) -> None:  # noqa: B027
         """Routes or peers are no longer what they were."""
 
+    def types_changed(self, cause: Cause) -> None:  # noqa: B027
+        """A type was declared: subscriptions may concern advertisements that they did not concern before."""
+
     # -- clients -----------------------------------------------------------------------------------------------------
 
     def _declare(self, asked: stimuli.Declare) -> None:
-        """Not before declarations travel between brokers: one that only some of them knew would split the types."""
-        reason = "types cannot be declared at a broker yet: undeclared types are open"
-        self._effects.append(Answer(asked.client, asked.request, refused=reason))
+        try:
+            statement = self.declared.declare(self.me, self.incarnation, asked.declaration)
+        except ContentError as error:
+            self._effects.append(Answer(asked.client, asked.request, refused=str(error)))
+            return
+        self._effects.append(Answer(asked.client, asked.request))
+        self._because(Request(asked.client, asked.request), lambda cause: self._state(statement, cause))
+
+    def _state(self, statement: Statement | None, cause: Cause) -> None:
+        """Tell the neighbours of a declaration that is news, and see what it changes here."""
+        if statement is not None:
+            for neighbour in sorted(self._knows_types):
+                self.exchange.tell(neighbour, statement, self.declared.statements[statement], cause)
+            self.types_changed(cause)
 
     def _advertise(self, asked: stimuli.Advertise) -> None:
         local = Local(asked.client, asked.request)
@@ -214,13 +237,14 @@ class Core(ABC):
 
     def _publish(self, asked: stimuli.Publish) -> None:
         try:
-            attributes = check_attributes(asked.attributes)
-            self.types.check_attributes(asked.type, attributes)
-            event = Event(
-                EventId(self.me, self.incarnation, self._sequence + 1),
-                *(asked.type, attributes, asked.time, asked.client),
-                *(asked.content_type, asked.trace, asked.payload),
+            event = check_event(
+                Event(
+                    EventId(self.me, self.incarnation, self._sequence + 1),
+                    *(asked.type, asked.attributes, asked.time, asked.client),
+                    *(asked.content_type, asked.trace, asked.payload),
+                )
             )
+            self.types.check_attributes(event.type, event.attributes)
             self._check_advertised(asked, event)
         except ContentError as error:
             self._effects.append(Answer(asked.client, asked.request, refused=str(error)))
@@ -231,7 +255,7 @@ class Core(ABC):
         local = self.deliver(packet, 0)
         count = self.published(packet)
         self._effects.append(Answer(asked.client, asked.request, count))
-        self.tap(Published(event.id, event.time, event.type, dict(attributes), count, len(event.payload), local))
+        self.tap(Published(event.id, event.time, event.type, dict(event.attributes), count, len(event.payload), local))
 
     def _check_advertised(self, asked: stimuli.Publish, event: Event) -> None:
         """Publishing without an advertisement for the type advertises all of it."""
@@ -253,15 +277,21 @@ class Core(ABC):
 
     def take_in(self, forward: Forward, neighbour: int) -> bool:
         """Deliver an event that came from a neighbour, unless it was here before; whether it was new."""
-        event = forward.packet.event
-        seen = self.seen.see(event.id)
+        seen = self.seen.see(forward.packet.event.id)
         if seen is not Seen.NEW:
+            self.copied(forward, neighbour, interested=False)
             self.drop(forward.packet, seen.value)
             return False
-        count = self.deliver(forward.packet, forward.hops)
-        length = len(forward.destinations) // ENTRY
-        self.tap(Copied(event.id, event.time, neighbour, forward.hops, length, 1, count > 0))
+        interested = self.deliver(forward.packet, forward.hops) > 0
+        self.copied(forward, neighbour, interested)
         return True
+
+    def copied(self, forward: Forward, neighbour: int, interested: bool) -> None:
+        """A copy came in from a neighbour, to be taken in or only to be sent on."""
+        event = forward.packet.event
+        copy = FIRST if self._received_before.see(event.id) is Seen.NEW else FURTHER
+        length = len(forward.destinations) // ENTRY
+        self.tap(Copied(event.id, event.time, neighbour, forward.hops, length, copy, interested))
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -303,9 +333,6 @@ class Core(ABC):
         self._send_all(self.neighbourhood.link_down(link.neighbour))
         self._look_around()
 
-    def _is_peer(self, broker: int) -> bool:
-        return broker in self._incarnations and broker not in self._lost
-
     def _look_around(self) -> None:
         """Who can be reached now? Meet the new, miss the lost."""
         now = set(self.peers())
@@ -313,13 +340,26 @@ class Core(ABC):
             self._lost[peer] = self._now
             self.exchange.lose(peer)
         for peer in sorted(now):
-            self._lost.pop(peer, None)
+            if self._lost.pop(peer, None) is not None:
+                self.exchange.regain(peer)
             if self._incarnations.get(peer) != self.state[peer].incarnation:
                 self._incarnations[peer] = self.state[peer].incarnation
                 self.exchange.meet(peer)
                 self.met(peer)
+        self._tell_types(now & self.neighbourhood.neighbours.keys())
         self._unpark()
         self.overlay_changed()
+
+    def _tell_types(self, neighbours: set[int]) -> None:
+        """Neighbours that are new are told all declarations; news they are told as it comes."""
+        for neighbour in sorted(neighbours - self._knows_types):
+            for statement, declaration in sorted(self.declared.statements.items()):
+                self.exchange.tell(neighbour, statement, declaration, NOBODY)
+        self._knows_types = neighbours
+
+    def learn_type(self, statement: Statement, declaration: Declaration, cause: Cause) -> None:
+        if self.declared.learn(statement, declaration):
+            self._state(statement, cause)
 
     # -- events on their way -----------------------------------------------------------------------------------------
 
@@ -375,6 +415,7 @@ class Core(ABC):
             self.exchange.part(peer)
             self.state.forget(peer)
             self.seen.forget(peer)
+            self._received_before.forget(peer)
         for until, forward in self._parked:
             if until <= self._now:
                 self.drop(forward.packet, "no route")
@@ -392,9 +433,34 @@ class Core(ABC):
         assert self.exchange.said.keys() <= self.exchange.told.keys()
         assert self._lost.keys() <= self._incarnations.keys()
         assert set(self.peers()) == self._incarnations.keys() - self._lost.keys()
+        assert self._knows_types <= self.exchange.told.keys()
         self.exchange.validate()
+
+    def heard_items(self) -> Iterator[tuple[int, Key, Any]]:
+        """All that peers have told the strategy, as (peer, key, value)."""
+        for peer, items in self.exchange.said.items():
+            for key, value in items.items():
+                if not isinstance(key, Statement):
+                    yield peer, key, value
 
     # -- matching ----------------------------------------------------------------------------------------------------
 
     def make_table(self) -> TypedMatcher:
         return TypedMatcher(Index if self.settings.matcher == "index" else Scan, self.work)
+
+
+class _Listening:
+    """Hears what peers say: declarations of types are for all strategies alike, all else is the strategy's own."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
+        if isinstance(key, Statement):
+            self._core.learn_type(key, value, cause)
+        else:
+            self._core.heard(peer, key, value, cause)
+
+    def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
+        if not isinstance(key, Statement):  # which are never taken back
+            self._core.unheard(peer, key, value, cause)

@@ -22,7 +22,10 @@ class ListRouting(Core):
 
     def _multicast(self, forward: Forward, neighbour: int) -> None:
         destinations, hops, packet, note = forward
-        for hop, part in self.split(destinations):
+        split = self.split(destinations)
+        if neighbour != self.me and all(hop != self.me for hop, _ in split):
+            self.copied(forward, neighbour, interested=False)
+        for hop, part in split:
             if hop == self.me:
                 self.arrived(forward, neighbour)
             elif hop == NO_HOP:

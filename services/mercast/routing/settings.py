@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.split import Rule
 
@@ -13,8 +14,8 @@ class Settings:
     rule: Rule = "paper"
     """How destination lists are split among equal paths."""
     matcher: Literal["index", "scan"] = "index"
-    resend_after: float = 1.0
-    """Seconds before control state that was not answered is sent again."""
+    patience: Patience = field(default_factory=Patience)
+    """Of the channels that control state goes through."""
     settle_within: float = 10.0
     """Seconds before a client is told who has not acknowledged its subscription or advertisement."""
     purge_after: float = 60.0

@@ -76,9 +76,17 @@ class DDBR(ListRouting):
         else:
             self.r_prt.remove((peer, key))
 
+    def types_changed(self, cause: Cause) -> None:
+        for peer in self.r_srt:
+            for local, subscription in self.clients.subscriptions.items():
+                if self._wanted_at(peer, subscription):
+                    self.exchange.tell(peer, local, subscription, cause)
+                else:
+                    self.exchange.untell(peer, local, cause)
+
     def validate(self) -> None:
         super().validate()
-        said = [(peer, key, value) for peer, items in self.exchange.said.items() for key, value in items.items()]
+        said = list(self.heard_items())
         advertisements = {(peer, key) for peer, key, value in said if isinstance(value, Advertisement)}
         assert {(peer, key) for peer, table in self.r_srt.items() for key in table} == advertisements
         assert set(self.r_prt) == {(peer, key) for peer, key, _ in said} - advertisements

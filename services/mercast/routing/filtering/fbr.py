@@ -106,12 +106,20 @@ class FBR(Core):
 
     def validate(self) -> None:
         super().validate()
-        said = {(peer, key) for peer, items in self.exchange.said.items() for key in items}
+        said = {(peer, key) for peer, key, _ in self.heard_items()}
         offers = {(peer, ("advertisement", origin)) for origin, peers in self.offers.items() for peer in peers}
         asked = {(peer, tree, origin) for tree, table in self.asked.items() for peer, origin in table}
         assert offers | {(peer, ("subscription", tree, origin)) for peer, tree, origin in asked} == said
         assert set(self.prt) == asked
         assert all(self.clients.advertisements[origin[1]] for origin in self.srt if origin[0] == self.me)
+
+    def types_changed(self, cause: Cause) -> None:
+        for origin, tree in self.srt.items():
+            for local, subscription in self.clients.subscriptions.items():
+                if subscription.intersects(self.types, tree.advertisement):
+                    self._ask(origin, (self.me, local), subscription, self.me, cause)
+                else:
+                    self._ask_no_more(origin, (self.me, local), cause)
 
     # -- trees -------------------------------------------------------------------------------------------------------
 

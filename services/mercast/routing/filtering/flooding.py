@@ -11,7 +11,8 @@ from mercast.routing.core import Core
 
 class Flooding(Core):
     def peers(self) -> Iterable[int]:
-        return ()
+        """For declarations of types alone."""
+        return self.neighbourhood.neighbours.keys() & self.state.reachable
 
     def published(self, packet: Packet) -> int:
         return self._flood(Forward(b"", 0, packet), self.me)

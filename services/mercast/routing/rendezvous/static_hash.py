@@ -56,14 +56,20 @@ class StaticHash(ListRouting):
             self.exchange.untell(peer, local, cause)
 
     def overlay_changed(self) -> None:
+        self._tell_keepers(NOBODY)
+
+    def types_changed(self, cause: Cause) -> None:
+        self._tell_keepers(cause)
+
+    def _tell_keepers(self, cause: Cause) -> None:
         """Owners may have changed."""
         for local, subscription in self.clients.subscriptions.items():
             keepers = self.keepers(subscription)
             for peer in self.exchange.told:
                 if peer in keepers:
-                    self.exchange.tell(peer, local, subscription, NOBODY)
+                    self.exchange.tell(peer, local, subscription, cause)
                 else:
-                    self.exchange.untell(peer, local, NOBODY)
+                    self.exchange.untell(peer, local, cause)
 
     # -- other brokers -----------------------------------------------------------------------------------------------
 
@@ -75,7 +81,7 @@ class StaticHash(ListRouting):
 
     def validate(self) -> None:
         super().validate()
-        assert set(self.kept) == {(peer, key) for peer, items in self.exchange.said.items() for key in items}
+        assert set(self.kept) == {(peer, key) for peer, key, _ in self.heard_items()}
 
     # -- events ------------------------------------------------------------------------------------------------------
 
