@@ -2,7 +2,7 @@
 
 import pytest
 
-from mercast.lab import scoreboard
+from mercast.lab import report, scoreboard
 from mercast.lab.experiment import Setting
 
 CLAIMS = {
@@ -32,7 +32,7 @@ def test_a_result_says_all_that_is_needed_to_run_it_again():
         "command": "mercast lab run A15 --quick --seed 3",
     }
     assert set(result["rows"][0]) == {"name", "paper", "ours", "verdict", "why"}
-    assert "| A15 TRT + SPRT |" in scoreboard.markdown([result])
+    assert "| A15 | TRT + SPRT | 11 kB |" in report.markdown([result])
 
 
 def test_every_experiment_is_tried():

@@ -6,6 +6,7 @@ clients, and an event reaches exactly the subscribers that match, once.
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,9 +53,11 @@ class Story:
 
     strategy: type[Core]
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, record: dict[int, Callable[[str], None]] | None = None) -> None:
         self.rng = random.Random(seed)
-        self.simulator = Simulator(lambda broker, incarnation: self.strategy(broker, incarnation, SETTINGS), seed)
+        self.simulator = Simulator(
+            lambda broker, incarnation: self.strategy(broker, incarnation, SETTINGS), seed, record=record
+        )
         self.clients: dict[str, Client] = {}
         self.arrivals = 0
         self.ever: dict[tuple[str, int], Subscription] = {}

@@ -12,12 +12,16 @@ app.command("mercast.cli.demo:demo", name="demo")
 app.command("mercast.cli.filter:check", name="filter")
 app.command("mercast.cli.lab:app", name="lab")
 
+_EXTRAS = {"networkx": "lab", "plotly": "lab"}
+"""What brings a library, where it is not the broker's extra."""
+
 
 def main() -> None:
     try:
         app()
     except ImportError as missing:
         # Bare `mercast` is the client; what needs more says which extra brings it.
-        sys.exit(f"mercast: {missing.name} is not installed; try: pip install 'mercast[broker]'")
+        extra = _EXTRAS.get(missing.name or "", "broker")
+        sys.exit(f"mercast: {missing.name} is not installed; try: pip install 'mercast[{extra}]'")
     except KeyboardInterrupt:
         sys.exit(130)

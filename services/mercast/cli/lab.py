@@ -1,17 +1,21 @@
-"""`mercast lab`: the papers' claims, run again."""
+"""`mercast lab`: the papers' claims, run again; and recorded runs of brokers."""
 
+import difflib
 import json as json_module
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from cyclopts import App
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-app = App(name="lab", help="Run the papers' claims again.")
+app = App(name="lab", help="Run the papers' claims again, or what a broker has recorded.")
 console = Console()
-progress = Console(stderr=True)
+
+_COLOURS = {"match": "green", "holds": "cyan", "differs": "red"}
 
 
 @app.command(name="list")
@@ -21,12 +25,14 @@ def list_claims() -> None:
     from mercast.lab.scoreboard import claims
 
     for claim in claims():
-        console.print(f"{claim:4} {EXPERIMENTS[claim].title}", highlight=False)
+        console.print(f"{claim:4} {EXPERIMENTS[claim].title}", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command
 def run(claim: str, *, quick: bool = False, seed: int = 1, json: Path | None = None) -> None:
     """Run one claim.
+
+    Exit status: 0 if it ran, whatever its verdicts (that something differs is a result), 1 if it broke.
 
     Parameters
     ----------
@@ -39,15 +45,35 @@ def run(claim: str, *, quick: bool = False, seed: int = 1, json: Path | None = N
     json
         Write the result to this file too.
     """
-    result = _run(claim.upper(), quick, seed)
-    _show([result])
-    if json is not None:
-        json.write_text(json_module.dumps(result, indent=2) + "\n")
+    from mercast.lab import scoreboard
+
+    _check_places(json)
+    name = claim.upper()
+    if name not in scoreboard.claims():
+        _stop(f"there is no claim {claim}; there are {', '.join(scoreboard.claims())}")
+    results: list[dict[str, Any]] = []
+    try:
+        _run([name], quick, seed, results)
+    finally:
+        _show(results)
+        if json is not None and results:
+            _write_json(json, results[0])
+    sys.exit(_broken(results))
 
 
 @app.command
-def report(*, quick: bool = False, seed: int = 1, json: Path | None = None, markdown: Path | None = None) -> None:
+def report(
+    *,
+    quick: bool = False,
+    seed: int = 1,
+    json: Path | None = None,
+    markdown: Path | None = None,
+    html: Path | None = None,
+) -> None:
     """Run all claims, and show paper and ours side by side.
+
+    Exit status: 0 if all ran, whatever their verdicts (that something differs is a result), 1 if one broke; the others
+    are run and written all the same.
 
     Parameters
     ----------
@@ -59,36 +85,119 @@ def report(*, quick: bool = False, seed: int = 1, json: Path | None = None, mark
         Write the results to this file too.
     markdown
         Write the scoreboard to this file too.
+    html
+        Write the scoreboard with its plots to this file too: one page that needs no network.
     """
-    from mercast.lab import scoreboard
+    from mercast.lab import report, scoreboard
 
-    results = [_run(claim, quick, seed) for claim in scoreboard.claims()]
-    _show(results)
-    if json is not None:
-        json.write_text(json_module.dumps(results, indent=2) + "\n")
-    if markdown is not None:
-        markdown.write_text(scoreboard.markdown(results))
+    _check_places(json, markdown, html)
+    if html is not None:
+        import plotly  # type: ignore[import-untyped]  # noqa: F401 - missing, it is better missed now than after the run
+    results: list[dict[str, Any]] = []
+    try:
+        _run(scoreboard.claims(), quick, seed, results)
+    finally:  # interrupted too: what has been run shall not be lost
+        _show(results)
+        if json is not None:
+            _write_json(json, results)
+        if markdown is not None:
+            markdown.write_text(report.markdown(results), encoding="utf-8")
+        if html is not None:
+            html.write_text(report.html(results), encoding="utf-8")
+    if not (json or markdown or html):
+        console.print("To keep this: --html FILE (with plots), --markdown FILE, --json FILE", style="dim")
+    sys.exit(_broken(results))
 
 
-def _run(claim: str, quick: bool, seed: int) -> dict[str, Any]:
-    from mercast.lab import scoreboard
+@app.command
+def replay(file: Path) -> None:
+    """Drive a fresh broker through a recorded run, and compare what it does.
+
+    Exit status: 0 if all effects are the same, 1 if not (the first difference is shown), 2 if the file is not a
+    recording or is damaged.
+
+    Parameters
+    ----------
+    file
+        Lines of JSON, as a recorded broker wrote them.
+    """
+    from mercast.routing.recording import RecordingError, replay
+
+    try:
+        with file.open(encoding="utf-8") as lines:
+            replayed = replay(lines)
+    except OSError as error:
+        _stop(f"{file}: {error.strerror}", 2)
+    except UnicodeDecodeError:
+        _stop(f"{file}: not a recording: it is not text", 2)
+    except RecordingError as error:
+        _stop(f"{file}: not a whole recording: {error}", 2)
+    if replayed.difference is None:
+        console.print(f"{replayed.stimuli} stimuli, same effects", highlight=False)
+        return
+    line, now, stimulus, recorded, found = replayed.difference
+    _say(f"{replayed.stimuli - 1} stimuli, same effects; then, at line {line}, time {now}, other effects after")
+    _say(f"  {stimulus}")
+    for part in difflib.unified_diff(recorded, found, "recorded", "found", lineterm="", n=len(recorded)):
+        if not part.startswith("@@"):
+            _say(part)
+    sys.exit(1)
+
+
+def _run(claims: list[str], quick: bool, seed: int, results: list[dict[str, Any]]) -> None:
+    """Adds the result of each claim as it is found."""
+    from mercast.cli.progress import Steps
+    from mercast.lab import report, scoreboard
     from mercast.lab.experiment import Setting
 
-    if claim not in scoreboard.claims():
-        sys.exit(f"mercast lab: there is no claim {claim}; there are {', '.join(scoreboard.claims())}")
-    with progress.status(f"{claim} …") as status:
-        setting = Setting(seed, "quick" if quick else "full", lambda doing: status.update(f"{claim}: {doing}"))
-        return scoreboard.run(claim, setting)
+    with Steps(claims) as steps:
+        for claim in steps:
+            result = scoreboard.run(claim, Setting(seed, "quick" if quick else "full", steps.doing))
+            results.append(result)
+            steps.done(f"{report.tally([result])}{', BROKE' if 'error' in result else ''}, {result['seconds']} s")
 
 
 def _show(results: list[dict[str, Any]]) -> None:
     table = Table(title="paper and ours", title_justify="left")
     for heading in ("claim", "", "paper", "ours", "verdict", "why"):
         table.add_column(heading)
-    colours = {"match": "green", "holds": "green", "differs": "red"}
     for result in results:
         for row in result["rows"]:
-            verdict = f"[{colours[row['verdict']]}]{row['verdict']}"
-            table.add_row(result["claim"], row["name"], row["paper"], row["ours"], verdict, row["why"])
+            verdict = Text(row["verdict"], _COLOURS[row["verdict"]])
+            cells = (result["claim"], row["name"], row["paper"], row["ours"])
+            table.add_row(*map(Text, cells), verdict, Text(row["why"]))
         table.add_section()
     console.print(table)
+
+
+def _broken(results: list[dict[str, Any]]) -> int:
+    broken = [result for result in results if "error" in result]
+    for result in broken:
+        Console(stderr=True).print(result["error"], markup=False, highlight=False, soft_wrap=True)
+    return 1 if broken else 0
+
+
+def _check_places(*places: Path | None) -> None:
+    """Before any work is done: whether its results can be written."""
+    for place in places:
+        if place is None:
+            continue
+        if not place.parent.is_dir():
+            _stop(f"there is no folder {place.parent} to write to")
+        if place.is_dir():
+            _stop(f"{place} is a folder: name a file in it")
+        if not os.access(place if place.exists() else place.parent, os.W_OK):
+            _stop(f"{place} cannot be written to")
+
+
+def _write_json(place: Path, content: Any) -> None:
+    place.write_text(json_module.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _say(text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _stop(reason: str, status: int = 1) -> NoReturn:
+    Console(stderr=True).print(f"mercast lab: {reason}", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(status)

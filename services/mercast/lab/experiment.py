@@ -4,9 +4,10 @@ Verdicts: `match` (within the tolerance of the claim), `holds` (the ordering and
 `differs` (neither; `why` says so in a sentence).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from math import isfinite
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Verdict: TypeAlias = Literal["match", "holds", "differs"]
 Scale: TypeAlias = Literal["full", "quick"]
@@ -22,6 +23,37 @@ class Row(NamedTuple):
     why: str = ""
 
 
+class Series(NamedTuple):
+    """A line of a figure. One of the paper's has the name of ours that it stands beside, if there is one."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    paper: bool = False
+
+
+class Figure(NamedTuple):
+    """What the paper shows as a figure, or what explains a row."""
+
+    title: str
+    x: str
+    y: str
+    series: Sequence[Series]
+    log_x: bool = False
+    log_y: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """As it is written to result files; a point that is no number is a gap."""
+        series = [
+            {"name": one.name, "points": [[_or_gap(x), _or_gap(y)] for x, y in one.points], "paper": one.paper}
+            for one in self.series
+        ]
+        return self._asdict() | {"series": series}
+
+
+def _or_gap(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
 class Setting(NamedTuple):
     """How an experiment is to be run."""
 
@@ -33,7 +65,7 @@ class Setting(NamedTuple):
         return full if self.scale == "full" else quick
 
 
-Run: TypeAlias = Callable[[Setting], Iterator[Row]]
+Run: TypeAlias = Callable[[Setting], Iterator[Row | Figure]]
 
 
 @dataclass(frozen=True)
@@ -46,12 +78,10 @@ class Experiment:
 EXPERIMENTS: dict[str, Experiment] = {}
 
 
-def experiment(
-    claim: str, title: str
-) -> Callable[[Callable[[Setting], Iterator[Row]]], Callable[[Setting], Iterator[Row]]]:
-    """Registers a function that yields the rows of a claim."""
+def experiment(claim: str, title: str) -> Callable[[Run], Run]:
+    """Registers a function that yields the rows of a claim, and figures if they say more."""
 
-    def register(run: Callable[[Setting], Iterator[Row]]) -> Callable[[Setting], Iterator[Row]]:
+    def register(run: Run) -> Run:
         EXPERIMENTS[claim] = Experiment(claim, title, run)
         return run
 

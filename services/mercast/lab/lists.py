@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mercast.lab.experiment import Row, Setting, experiment, judged, within
+from mercast.lab.experiment import Figure, Row, Series, Setting, experiment, judged, within
 from mercast.lab.overlays import Walk, mean, random_overlay, share_below
 from mercast.overlay.split import Rule
 
@@ -15,55 +15,98 @@ POINTS = 2
 LINEAR = 0.99
 """R² from which growth counts as linear."""
 
+LARGE = 700
+"""Brokers of the paper's largest network."""
+
+SHARES = (0.1, 0.5, 1.0)
+"""Of brokers that are interested, in figures."""
+
 RULES: tuple[Rule, ...] = ("paper", "covering")
 
 
 @experiment("A5", "mean destination list, 100 brokers, degree 6, every broker publishes")
-def mean_list(setting: Setting) -> Iterator[Row]:
+def mean_list(setting: Setting) -> Iterator[Row | Figure]:
+    by_share, by_broker = [], []
     for rule in RULES:
         means = {}
-        for share in (HALF,) if setting.scale == "quick" else (0.1, 0.25, HALF, 0.75, 1.0):
+        for share in (0.1, HALF, 1.0) if setting.scale == "quick" else (0.1, 0.25, HALF, 0.75, 1.0):
             setting.progress(f"{rule} split, {share:.0%} interested")
             figures = []
             for number in range(setting.size(10, 2)):
                 walk = Walk(random_overlay(100, 6, setting.seed + number), rule)
                 walk.send_random(setting.size(1_000, 300), share, setting.seed)
-                of_brokers = [mean(lists) for lists in walk.by_broker.values()]
-                figures.append((mean(walk.lengths), min(of_brokers), max(of_brokers)))
+                of_brokers = sorted(mean(lists) for lists in walk.by_broker.values())
+                figures.append((mean(walk.lengths), of_brokers[0], of_brokers[-1]))
+                if share == HALF and number == 0:
+                    by_broker.append(Series(f"{rule} split", list(enumerate(of_brokers, 1))))
             means[share] = np.mean(figures, axis=0)
+        by_share.append(Series(f"{rule} split", [(100 * share, figure[0]) for share, figure in means.items()]))
         ours, least, most = means.pop(HALF)
         others = "".join(f"; {share:.0%} interested: {figure[0]:.2f}" for share, figure in means.items())
         why = f"per broker {least:.2f} to {most:.2f} (paper: 1 to 5){others}"
         yield within(f"D-DBR, {rule} split, 50% interested", 2.12, float(ours), 0.15, why=why)
+    paper = Series("mean of all brokers", [(1, 2.12), (100, 2.12)], paper=True)
+    yield Figure(
+        "Mean list at each broker, one overlay, 50% interested (Fig. 16)",
+        *("brokers, by their mean list", "destinations per message"),
+        [*by_broker, paper],
+    )
+    yield Figure("Mean list by share of interested brokers", "% interested", "destinations per message", by_share)
 
 
 @experiment("A9", "mean list, 700 brokers, all interested")
-def mean_list_large(setting: Setting) -> Iterator[Row]:
+def mean_list_large(setting: Setting) -> Iterator[Row | Figure]:
     events = setting.size(10_000, 40)
     for degree, paper in ((6, 3.8), (9, 3.2)):
         for rule in RULES:
             setting.progress(f"degree {degree}, {rule} split, {events} events")
-            walk = Walk(random_overlay(700, degree, setting.seed), rule)
+            walk = Walk(random_overlay(LARGE, degree, setting.seed), rule)
             walk.send_random(events, 1.0, setting.seed)
             yield within(f"degree {degree}, {rule} split", paper, mean(walk.lengths), 0.10)
+    yield _by_size(setting)
+
+
+def _by_size(setting: Setting) -> Figure:
+    points: dict[float, list[tuple[float, float]]] = {share: [] for share in SHARES}
+    for size in range(100, LARGE + 1, setting.size(100, 300)):
+        walk = Walk(random_overlay(size, 6, setting.seed))
+        for share in SHARES:
+            setting.progress(f"figure: {size} brokers, {share:.0%} interested")
+            walk.lengths.clear()
+            walk.send_random(setting.size(1_000, 20), share, setting.seed)
+            points[share].append((size, mean(walk.lengths)))
+    series = [Series(f"{share:.0%} interested", means) for share, means in points.items()]
+    paper = Series("100% interested", [(LARGE, 3.8)], paper=True)
+    title = "Mean list by size of the network, degree 6 (Fig. 19)"
+    return Figure(title, "brokers", "destinations per message", [*series, paper])
 
 
 @experiment("A10", "distribution of list lengths, 700 brokers, 10% interested")
-def distribution(setting: Setting) -> Iterator[Row]:
+def distribution(setting: Setting) -> Iterator[Row | Figure]:
+    shares, sums = [], []
     for rule in RULES:
-        walk = Walk(random_overlay(700, 6, setting.seed), rule)
+        setting.progress(f"{rule} split")
+        walk = Walk(random_overlay(LARGE, 6, setting.seed), rule)
         walk.send_random(setting.size(10_000, 150), 0.1, setting.seed)
         for bound, paper in ((5, 95.0), (12, 99.0)):
             ours = 100 * share_below(walk.lengths, bound)
-            good = ours >= paper - 2
-            yield Row(
-                f"lists below {bound}, {rule} split", f"> {paper:g}%", f"{ours:.1f}%", "match" if good else "differs"
-            )
+            good = ours >= paper - POINTS
+            why = "" if ours > paper else f"{'within' if good else 'by more than'} {POINTS} points"
+            yield judged(f"lists below {bound}, {rule} split", f"> {paper:g}%", f"{ours:.1f}%", good, why)
+        lengths = range(1, max(walk.lengths) + 1)
+        total = walk.lengths.total()
+        shares.append(Series(f"{rule} split", [(x, 100 * walk.lengths[x] / total) for x in lengths if walk.lengths[x]]))
+        sums.append(Series(f"{rule} split", [(x, 100 * share_below(walk.lengths, x + 1)) for x in lengths]))
+    length, share = "destinations in the list", "% of messages"
+    yield Figure("Lists by length (Fig. 20)", length, share, shares, log_x=True, log_y=True)
+    least = Series("at least", [(4, 95.0), (11, 99.0)], paper=True)
+    yield Figure("Lists of at most this length (Fig. 20)", length, share, [*sums, least], log_x=True)
 
 
 @experiment("A11", "mean list, 100 brokers, degree 3, 50 destinations")
 def mean_list_sparse(setting: Setting) -> Iterator[Row]:
     for rule in RULES:
+        setting.progress(f"{rule} split")
         means = []
         for number in range(setting.size(20, 4)):
             walk = Walk(random_overlay(100, 3, setting.seed + number), rule)
@@ -73,16 +116,20 @@ def mean_list_sparse(setting: Setting) -> Iterator[Row]:
 
 
 @experiment("A12", "list at the source grows linearly with the network")
-def at_the_source(setting: Setting) -> Iterator[Row]:
-    sizes = range(100, 701, 100) if setting.scale == "full" else range(60, 301, 60)
-    for share in (0.1, 0.5, 1.0):
-        lengths = []
-        for size in sizes:
-            setting.progress(f"{share:.0%} interested, {size} brokers")
-            walks = [Walk(random_overlay(size, 6, setting.seed + number)) for number in range(setting.size(5, 3))]
+def at_the_source(setting: Setting) -> Iterator[Row | Figure]:
+    sizes = range(100, LARGE + 1, 100) if setting.scale == "full" else range(60, 301, 60)
+    points: dict[float, list[tuple[float, float]]] = {share: [] for share in SHARES}
+    for size in sizes:
+        walks = [Walk(random_overlay(size, 6, setting.seed + number)) for number in range(setting.size(5, 3))]
+        for share in SHARES:
+            setting.progress(f"{size} brokers, {share:.0%} interested")
             for walk in walks:
+                walk.at_source.clear()
                 walk.send_random(setting.size(1_000, 200), share, setting.seed)
-            lengths.append(float(np.mean([mean(walk.at_source) for walk in walks])))
-        fit = float(np.corrcoef(list(sizes), lengths)[0, 1] ** 2)
-        figures = ", ".join(f"{length:.0f}" for length in lengths)
+            points[share].append((size, float(np.mean([mean(walk.at_source) for walk in walks]))))
+    for share, lengths in points.items():
+        fit = float(np.corrcoef(np.transpose(lengths))[0, 1] ** 2)
+        figures = ", ".join(f"{length:.0f}" for _, length in lengths)
         yield judged(f"{share:.0%} interested", "linear", f"R² {fit:.4f}", fit >= LINEAR, f"means {figures}")
+    series = [Series(f"{share:.0%} interested", lengths) for share, lengths in points.items()]
+    yield Figure("List at the source by size of the network (Fig. 21)", "brokers", "destinations per message", series)

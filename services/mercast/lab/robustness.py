@@ -11,7 +11,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-from mercast.lab.experiment import Row, Setting, experiment, within
+from mercast.lab.experiment import Figure, Row, Series, Setting, experiment, within
 from mercast.lab.overlays import random_overlay
 from mercast.overlay.routes import Routes
 from mercast.overlay.topology import Topology
@@ -20,22 +20,36 @@ BROKERS, DEGREE, FAILED = 100, 6, 0.5
 
 
 @experiment("A14", "delivery at 50% broker failures and 50% link failures, 100 brokers, degree 6")
-def failures(setting: Setting) -> Iterator[Row]:
-    shares: dict[str, list[tuple[float, float]]] = {"brokers": [], "links": []}
-    for number in range(setting.size(20, 3)):
-        setting.progress(f"overlay {number + 1}")
+def failures(setting: Setting) -> Iterator[Row | Figure]:
+    shares = [step / 10 for step in range(10)] if setting.scale == "full" else [0.2, FAILED, 0.8]
+    served = _served(setting, shares)
+    for what, figure, ddbr, fbr in (("brokers", 23, 21.8, 8.7), ("links", 24, 86.2, 17.5)):
+        series = []
+        for place, (name, paper) in enumerate((("D-DBR", ddbr), ("FBR", fbr))):
+            ours = {share: 100 * float(np.mean(served[what, share], axis=0)[place]) for share in shares}
+            yield within(f"{name}, half of the {what} fail", paper, ours[FAILED], 0.15, "%")
+            series.append(Series(name, [(100 * share, mean) for share, mean in ours.items()]))
+            series.append(Series(name, [(100 * FAILED, paper)], paper=True))
+        title = f"Events delivered while {what} fail (Fig. {figure})"
+        yield Figure(title, f"% of {what} failed", "% delivered", series)
+
+
+def _served(setting: Setting, shares: list[float]) -> dict[tuple[str, float], list[tuple[float, float]]]:
+    """What D-DBR and FBR deliver on each of several overlays, by what fails and which share of it."""
+    served: dict[tuple[str, float], list[tuple[float, float]]] = {}
+    overlays = setting.size(20, 3)
+    for number in range(overlays):
         topology = random_overlay(BROKERS, DEGREE, setting.seed + number)
         paths = paths_of(topology)
-        rng = random.Random(setting.seed * 1_000 + number)
         links = [(one, other) for one in topology.brokers for other in topology.neighbours(one) if one < other]
-        dead = set(rng.sample(topology.brokers, round(FAILED * BROKERS)))
-        cut = set(rng.sample(links, round(FAILED * len(links))))
-        shares["brokers"].append(delivered(topology, links, paths, dead, set()))
-        shares["links"].append(delivered(topology, links, paths, set(), cut))
-    for what, ddbr, fbr in (("brokers", 21.8, 8.7), ("links", 86.2, 17.5)):
-        ours = 100 * np.mean(shares[what], axis=0)
-        yield within(f"D-DBR, half of the {what} fail", ddbr, float(ours[0]), 0.15, "%")
-        yield within(f"FBR, half of the {what} fail", fbr, float(ours[1]), 0.15, "%")
+        for share in shares:
+            setting.progress(f"overlay {number + 1} of {overlays}, {share:.0%} fail")
+            rng = random.Random(setting.seed * 1_000 + number)
+            dead = set(rng.sample(topology.brokers, round(share * BROKERS)))
+            cut = set(rng.sample(links, round(share * len(links))))
+            served.setdefault(("brokers", share), []).append(delivered(topology, links, paths, dead, set()))
+            served.setdefault(("links", share), []).append(delivered(topology, links, paths, set(), cut))
+    return served
 
 
 def paths_of(topology: Topology) -> dict[tuple[int, int], list[int]]:

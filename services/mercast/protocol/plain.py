@@ -1,10 +1,11 @@
-"""Protocol values as plain data (what JSON can hold) and back.
+"""Protocol values as plain data (what JSON can hold) and back, exactly.
 
-A value with a class becomes {"is": class, field: …}; tuples and lists become lists, which come back as tuples. So a
-recorded run can be read by people, and replayed.
+A value with a class becomes {"is": class, field: …}; so do lists, dicts, bytes and the floats that JSON has no word
+for. A plain list is a tuple. So a recorded run can be read by people, and replayed.
 """
 
 from dataclasses import fields, is_dataclass
+from math import isfinite
 from typing import Any
 
 from mercast.content.event import Event, EventId
@@ -38,10 +39,14 @@ def to_plain(value: Any) -> Any:
         return {"is": type(value).__name__} | {name: to_plain(getattr(value, name)) for name in value._fields}
     if is_dataclass(value):
         return {"is": type(value).__name__} | {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, list | tuple):
+    if isinstance(value, tuple):
         return [to_plain(item) for item in value]
+    if isinstance(value, list):
+        return {"is": "list", "of": [to_plain(item) for item in value]}
     if isinstance(value, dict):
         return {"is": "dict", "of": [[to_plain(key), to_plain(item)] for key, item in value.items()]}
+    if isinstance(value, float) and not isfinite(value):
+        return {"is": "float", "text": str(value)}
     return value
 
 
@@ -58,6 +63,12 @@ def from_plain(plain: Any) -> Any:
             return bytes.fromhex(content["hex"])
         case "AttributeType":
             return AttributeType(content["name"])
+        case "float":
+            return float(content["text"])
+        case "list":
+            return [from_plain(item) for item in content["of"]]
         case "dict":
             return {from_plain(key): from_plain(value) for key, value in content["of"]}
+    if plain["is"] not in _CLASSES:
+        raise ValueError(f"the protocol has no {plain['is']!r}")
     return _CLASSES[plain["is"]](**{name: from_plain(value) for name, value in content.items()})

@@ -8,13 +8,14 @@ takes no time to work, unless costs (sim/costs.py) are given: then it does one t
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
 from mercast.protocol.stimuli import Stimulus
+from mercast.routing import recording
 from mercast.routing.core import Core
 from mercast.sim.costs import Cost, free
 from mercast.sim.links import Clock, Link, Noise
@@ -45,8 +46,10 @@ class Simulator:
         reconnect_after: float = 0.5,
         cost: Cost = free,
         lay: Lay | None = None,
+        record: Mapping[int, Callable[[str], object]] | None = None,
     ) -> None:
-        """`make(broker, incarnation)` gives a fresh broker; `lay` gives the links in place of those asked for."""
+        """`make(broker, incarnation)` gives a fresh broker; `lay` gives the links in place of those asked for; `record`
+        says where the lines of recorded brokers go."""
         self.now = 0.0
         self.rng = random.Random(seed)
         self.brokers: dict[int, Core] = {}
@@ -60,6 +63,7 @@ class Simulator:
         self._make = make
         self._cost = cost
         self._lay = lay
+        self._record = record or {}
         self._clocks: dict[int, Clock] = {}
         self._queues: dict[int, deque[Stimulus]] = {}
         """What waits at brokers that are at work."""
@@ -94,6 +98,8 @@ class Simulator:
         self._incarnations[broker] = self._incarnations.get(broker, 0) + 1
         self.brokers[broker] = self._make(broker, self._incarnations[broker])
         self._tick_at[broker] = float("inf")
+        if broker in self._record:
+            self._record[broker](recording.header(self.brokers[broker]))
         for one, other in list(self._links):
             if one == broker:
                 self._connect_soon(one, other)
@@ -127,6 +133,8 @@ class Simulator:
 
     def after(self, broker: int, effects: list[Effect]) -> None:
         """A broker was given something by other means: carry out what came of it."""
+        if broker in self._record:
+            raise ValueError(f"broker {broker} is being recorded: it may be given nothing but stimuli, by do()")
         self._carry_out(broker, effects)
         self._schedule_tick(broker, self.brokers[broker])
 
@@ -195,7 +203,10 @@ class Simulator:
         if core is None:
             self._queues.pop(broker, None)
             return
-        effects, seconds = self._cost(core, self._clock(broker).shows(self.now), stimulus)
+        now = self._clock(broker).shows(self.now)
+        effects, seconds = self._cost(core, now, stimulus)
+        if broker in self._record:
+            self._record[broker](recording.entry(now, stimulus, effects))
         if self.validate:
             core.validate()
         if self._cost is free:
