@@ -30,12 +30,12 @@ from mercast.routing.rendezvous.static_hash import StaticHash
 from mercast.routing.settings import Settings
 from mercast.sim.simulator import Simulator
 
-COVERING = Settings(rule="covering")
 STRATEGIES: dict[str, Callable[[int, int], Core]] = {
     "D-DBR": DDBR,
-    "D-DBR covering": partial(DDBR, settings=COVERING),
+    "D-DBR covering": partial(DDBR, settings=Settings(rule="covering")),
     "FBR": FBR,
-    "FBR without repair": partial(FBR, repair=False),
+    "FBR covering": partial(FBR, settings=Settings(covering=True)),
+    "FBR without repair": partial(FBR, settings=Settings(repair=False)),
     "flooding": Flooding,
     "unicast": Unicast,
     "static hash": StaticHash,

@@ -12,12 +12,12 @@ from typing import Any
 
 import networkx as nx
 
-from mercast.content import Advertisement, Filter, Subscription, Types
+from mercast.content import Advertisement, AttributeType, Declaration, Filter, Subscription, Types
 from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
 from mercast.protocol.messages import Local
 from mercast.protocol.rows import Published
-from mercast.protocol.stimuli import Advertise, Leave, Publish, Subscribe, Unadvertise, Unsubscribe
+from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Subscribe, Unadvertise, Unsubscribe
 from mercast.routing.core import Core
 from mercast.routing.settings import Settings
 from mercast.sim.simulator import Noise, Simulator
@@ -31,8 +31,14 @@ SETTINGS = Settings(
     wait_for_route=1.0,
 )
 FILTERS = ["", "x < 5", "x >= 5", "x = 3", "x BETWEEN 2 AND 7", "x <> 4", "y IS NULL AND x > 1"]
-TYPES = ["red", "blue"]
-NO_TYPES = Types()
+TYPES = ["red", "blue", "crimson"]
+DECLARATIONS = [
+    Declaration("crimson", "red", {"x": kind} if kind else {}, open=True)
+    for kind in (None, AttributeType.INT, AttributeType.FLOAT)
+]
+"""The last two contradict each other; whichever wins, crimson is red."""
+DECLARED = Types()
+DECLARED.declare(DECLARATIONS[0])
 
 
 @dataclass
@@ -52,11 +58,12 @@ class Story:
     """One seed's run."""
 
     strategy: type[Core]
+    settings = SETTINGS
 
     def __init__(self, seed: int, record: dict[int, Callable[[str], None]] | None = None) -> None:
         self.rng = random.Random(seed)
         self.simulator = Simulator(
-            lambda broker, incarnation: self.strategy(broker, incarnation, SETTINGS), seed, record=record
+            lambda broker, incarnation: self.strategy(broker, incarnation, self.settings), seed, record=record
         )
         self.clients: dict[str, Client] = {}
         self.arrivals = 0
@@ -119,6 +126,11 @@ class Story:
             del client.advertisements[local]
             self.simulator.do(client.broker, Unadvertise(client.name, client.request(), local.request))
 
+    def declare(self) -> None:
+        if client := self.someone():
+            declaration = self.rng.choice(DECLARATIONS)
+            self.simulator.do(client.broker, Declare(client.name, client.request(), declaration))
+
     def leave(self) -> None:
         if client := self.someone():
             del self.clients[client.name]
@@ -167,7 +179,7 @@ class Story:
         self.simulator.set_noise(self.rng.choice([Noise(), noisy]))
 
     HAPPENINGS = (
-        *(arrive, arrive, arrive, ask, ask, ask, take_back, leave, *[publish] * 12),
+        *(arrive, arrive, arrive, ask, ask, ask, take_back, declare, leave, *[publish] * 12),
         *(crash, restart, restart, pause, resume, resume, cut, mend, mend, noise),
     )
 
@@ -198,7 +210,17 @@ class Story:
     def wrong_views(self) -> list[str]:
         digests = {core.state.digest for core in self.simulator.brokers.values()}
         reached = {core.state.reachable for core in self.simulator.brokers.values()}
-        return [] if len(digests) == 1 and reached == {frozenset(self.all)} else [f"views differ: {reached}"]
+        types = [dict(core.types.declared) for core in self.simulator.brokers.values()]
+        found = [] if all(some == types[0] for some in types) else [f"types differ: {types}"]
+        return [
+            *found,
+            *([] if len(digests) == 1 and reached == {frozenset(self.all)} else [f"views differ: {reached}"]),
+        ]
+
+    @property
+    def types(self) -> Types:
+        """What is declared, when all agree."""
+        return next(iter(self.simulator.brokers.values())).types
 
     def wrong_deliveries(self) -> list[str]:
         found = []
@@ -206,7 +228,7 @@ class Story:
         found += [f"delivered {count} times: {what}" for what, count in counts.items() if count > 1]
         for d in self.simulator.deliveries:
             for number in d.subscriptions:
-                if not self.ever[d.client, number].matches(NO_TYPES, d.event.type, d.event.attributes):
+                if not self.ever[d.client, number].matches(DECLARED, d.event.type, d.event.attributes):
                     found.append(f"undue: {d}")
         return found
 
@@ -233,7 +255,7 @@ class Story:
             wanted = [
                 local.request
                 for local, one in client.subscriptions.items()
-                if one.matches(NO_TYPES, row.type, row.attributes)
+                if one.matches(self.types, row.type, row.attributes)
             ]
             if wanted:
                 found.append((client.name, tuple(sorted(wanted))))

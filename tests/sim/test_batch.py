@@ -22,12 +22,15 @@ from mercast.sim.simulator import Simulator
 BROKERS = 8
 
 
-@pytest.fixture(params=[DDBR, Unicast, StaticHash, FBR, Flooding])
+SCAN, COVERING = Settings(matcher="scan"), Settings(matcher="scan", covering=True)
+STRATEGIES = [(DDBR, SCAN), (Unicast, SCAN), (StaticHash, SCAN), (FBR, SCAN), (FBR, COVERING), (Flooding, SCAN)]
+
+
+@pytest.fixture(params=STRATEGIES)
 def core(request):
     """A broker of a quiet overlay, with publishers and subscribers all around."""
-    simulator = Simulator(
-        lambda broker, incarnation: request.param(broker, incarnation, Settings(matcher="scan")), seed=1
-    )
+    strategy, settings = request.param
+    simulator = Simulator(lambda *who: strategy(*who, settings), seed=1)
     simulator.build(nx.random_regular_graph(3, BROKERS, seed=1).edges)
     simulator.run(5)
     for broker in range(BROKERS):

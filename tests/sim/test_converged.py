@@ -1,6 +1,7 @@
 """Tables loaded at once equal those built by messages."""
 
 import random
+from dataclasses import replace
 
 import networkx as nx
 import pytest
@@ -39,15 +40,25 @@ def tables(core):
     return own, matchers, view, said, told
 
 
-SIZES = {DDBR: 50, FBR: 50, Flooding: 12, Unicast: 12, StaticHash: 12}
+COVERING = replace(QUIET, covering=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", SIZES, ids=lambda strategy: strategy.__name__)
-def test_loaded_tables_equal_those_built_by_messages(strategy):
-    edges = list(nx.random_regular_graph(4, SIZES[strategy], seed=7).edges)
+@pytest.mark.parametrize(
+    ("strategy", "settings", "brokers"),
+    [
+        (DDBR, QUIET, 50),
+        (FBR, QUIET, 50),
+        (FBR, COVERING, 12),
+        (Flooding, QUIET, 12),
+        (Unicast, QUIET, 12),
+        (StaticHash, QUIET, 12),
+    ],
+)
+def test_loaded_tables_equal_those_built_by_messages(strategy, settings, brokers):
+    edges = list(nx.random_regular_graph(4, brokers, seed=7).edges)
     asked = list(clients(sorted({broker for edge in edges for broker in edge}), random.Random(7)))
-    built, loaded = (Simulator(lambda *who: strategy(*who, QUIET), seed=1) for _ in range(2))
+    built, loaded = (Simulator(lambda *who: strategy(*who, settings), seed=1) for _ in range(2))
     built.build(edges)
     built.run(10)
     for broker, stimulus in asked:

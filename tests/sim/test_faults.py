@@ -1,7 +1,9 @@
 """Faulty runs, from seeds. A failing one is played again with `pytest tests/sim/test_faults.py -k "[SEED]"`."""
 
+from dataclasses import replace
+
 import pytest
-from sim.faults import NO_TYPES, Story
+from sim.faults import SETTINGS, Story
 
 from mercast.routing.destination.ddbr import DDBR
 from mercast.routing.filtering.fbr import FBR
@@ -23,7 +25,7 @@ class DDBRStory(Story):
                 (peer, local)
                 for peer in others
                 for local, one in self.at(peer, "subscriptions").items()
-                if any(one.intersects(NO_TYPES, advertisement) for advertisement in mine.values())
+                if any(one.intersects(self.types, advertisement) for advertisement in mine.values())
             }
             found += differs(f"R-SRT of {broker}", core.r_srt, r_srt) + differs(
                 f"R-PRT of {broker}", set(core.r_prt), r_prt
@@ -49,10 +51,13 @@ class StaticHashStory(Story):
                 (peer, local)
                 for peer in self.all
                 for local, one in self.at(peer, "subscriptions").items()
-                if peer != broker and (one.type is None or core.owner(one.type) == broker)
+                if peer != broker and (one.type is None or broker in self.owners(core, one.type))
             }
             found += differs(f"kept by {broker}", set(core.kept), kept)
         return found
+
+    def owners(self, core, type):
+        return {core.owner(one) for one in (type, *self.types.declared) if type in self.types.lineage(one)}
 
 
 class FBRStory(Story):
@@ -65,15 +70,9 @@ class FBRStory(Story):
             (broker, local): one for broker in self.all for local, one in self.at(broker, "advertisements").items()
         }
         prt = {broker: set() for broker in self.all}
-        for (root, name), advertisement in trees.items():
-            for broker in self.all:
-                for local, one in self.at(broker, "subscriptions").items():
-                    if one.intersects(NO_TYPES, advertisement):
-                        at = broker
-                        while at != root:
-                            up = self.simulator.brokers[at].state.routes.next_hop(root)
-                            prt[up].add((at, (root, name), (broker, local)))
-                            at = up
+        for tree, advertisement in trees.items():
+            for (at, up), origins in self.asked(tree, advertisement).items():
+                prt[up].update((at, tree, origin) for origin in origins)
         for broker, core in self.simulator.brokers.items():
             srt = {
                 (root, name): (one, broker if root == broker else core.state.routes.next_hop(root))
@@ -84,14 +83,62 @@ class FBRStory(Story):
             )
         return found
 
+    def asked(self, tree, advertisement):
+        """What goes along each link of a tree, from a broker up to the next: subscriptions by origin."""
+        asked = {}
+        for broker in self.all:
+            for local, one in self.at(broker, "subscriptions").items():
+                at = broker
+                while at != tree[0] and one.intersects(self.types, advertisement):
+                    up = self.simulator.brokers[at].state.routes.next_hop(tree[0])
+                    asked.setdefault((at, up), {})[broker, local] = one
+                    at = up
+        return asked
+
+
+class CoveringStory(FBRStory):
+    settings = replace(SETTINGS, covering=True)
+
+    def asked(self, tree, advertisement):
+        """All that goes along a link is covered by what is asked for; of equals, the first is."""
+        plain = super().asked(tree, advertisement)
+        return {link: {origin for origin in table if not self.hidden(origin, table)} for link, table in plain.items()}
+
+    def hidden(self, origin, table):
+        return any(
+            one.covers(self.types, table[origin]) and (other < origin or not table[origin].covers(self.types, one))
+            for other, one in table.items()
+            if other != origin
+        )
+
+
+class UnrepairedStory(FBRStory):
+    """Trees stay as they were made while links are only lost for a time; when all links are back, they serve again."""
+
+    settings = replace(SETTINGS, repair=False)
+
+    def wrong_tables(self):
+        """Any way to the advertiser will do, and there is no tree without one."""
+        live = {(broker, local) for broker in self.all for local in self.at(broker, "advertisements")}
+        srt = {broker: core.srt for broker, core in self.simulator.brokers.items()}
+        stray = [(broker, tree) for broker in self.all for tree in live if not self.leads_home(srt, broker, tree)]
+        return differs("a tree's way", stray, []) + [
+            problem for broker in self.all for problem in differs(f"SRT of {broker}", srt[broker].keys(), live)
+        ]
+
+    def leads_home(self, srt, at, tree):
+        for _ in self.all:
+            at = srt[at][tree].last_hop if tree in srt[at] else at
+        return at == tree[0]
+
 
 def differs(what, is_, should):
     return [] if is_ == should else [f"{what} is {is_}, should be {should}"]
 
 
-STORIES = [DDBRStory, UnicastStory, FloodingStory, StaticHashStory, FBRStory]
+STORIES = [DDBRStory, UnicastStory, FloodingStory, StaticHashStory, FBRStory, CoveringStory, UnrepairedStory]
 SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 100))]
-"""A hundred for each of the five strategies; five of each in `make test-quick`."""
+"""A hundred for each of the seven; five of each in `make test-quick`."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -49,7 +49,8 @@ class Channel:
         self._stream = NO_STREAM
         self._patience = patience
         self._unanswered: deque[tuple[int, Any]] = deque()
-        self._unsettled: set[int] = set()
+        self.unsettled: dict[int, Any] = {}
+        """Our items that are not settled, by their numbers."""
         self._next = 1
         self._sent = 0
         self._send_again = float("inf")
@@ -61,22 +62,18 @@ class Channel:
         """The peer's items whose consequences are not settled."""
         self._owes_answer = False
 
-    @property
-    def unsettled(self) -> bool:
-        return bool(self._unsettled)
-
     def put(self, item: Any) -> int:
         """Queue an item; its number."""
         number, self._next = self._next, self._next + 1
         self._unanswered.append((number, item))
-        self._unsettled.add(number)
+        self.unsettled[number] = item
         return number
 
     def start(self, stream: tuple[int, int], items: Iterable[Any]) -> None:
         """Start a new stream with these items; they are numbered from 1."""
         self._stream = stream
         self._unanswered.clear()
-        self._unsettled.clear()
+        self.unsettled.clear()
         self._next, self._sent = 1, 0
         for item in items:
             self.put(item)
@@ -111,8 +108,9 @@ class Channel:
         while self._unanswered and self._unanswered[0][0] <= message.applied:
             self._unanswered.popleft()
         waiting = set(message.unsettled)
-        settled = sorted(n for n in self._unsettled if n <= message.applied and n not in waiting)
-        self._unsettled.difference_update(settled)
+        settled = sorted(n for n in self.unsettled if n <= message.applied and n not in waiting)
+        for number in settled:
+            del self.unsettled[number]
         return settled
 
     def is_forgotten_by(self, message: Control) -> bool:
@@ -142,15 +140,15 @@ class Channel:
         start = 0 if again else self._sent
         items = [item for number, item in self._unanswered if number > start][:_WINDOW]
         first = next((number for number, _ in self._unanswered if number > start), self._next)
-        if not items and not self._owes_answer and not (again and self._unsettled) and not compare:
+        if not items and not self._owes_answer and not (again and self.unsettled) and not compare:
             return None
         self._sent = max(self._sent, first + len(items) - 1)
         self._owes_answer = False
-        self._send_again = now + self._patience.resend_after if self._unsettled else float("inf")
+        self._send_again = now + self._patience.resend_after if self.unsettled else float("inf")
         return Control(
             self._me, self.peer, 0, self._stream, first, tuple(items),
             self.heard, self._applied, tuple(sorted(self._consequences)), digest() if compare else None,
         )  # fmt: skip
 
     def next_deadline(self) -> float:
-        return min(self._compare_at, self._send_again if self._unsettled else float("inf"))
+        return min(self._compare_at, self._send_again if self.unsettled else float("inf"))

@@ -122,6 +122,12 @@ class Exchange:
         if self.told[peer].pop(key, None) is not None:
             self._put(peer, Drop(key), key, cause)
 
+    def wait_for(self, peer: int, key: Key, cause: Cause) -> None:
+        """Let a cause wait for what others caused to be told of this key, as far as it is not settled."""
+        for number, item in self._channels[peer].unsettled.items():
+            if not isinstance(item, Complete) and item.key == key:
+                self._wait((peer, number), key, cause)
+
     def _put(self, peer: int, item: Put | Drop, key: Key, cause: Cause) -> None:
         self._touched.add(peer)
         self._wait((peer, self._channels[peer].put(item)), key, cause)

@@ -13,6 +13,10 @@ class Settings:
     timing: Timing = field(default_factory=Timing)
     rule: Rule = "paper"
     """How destination lists are split among equal paths."""
+    repair: bool = True
+    """FBR: whether trees follow the shortest paths when those change; else they stay as they were made."""
+    covering: bool = False
+    """FBR: whether subscriptions that another one covers are not passed on."""
     matcher: Literal["index", "scan"] = "index"
     patience: Patience = field(default_factory=Patience)
     """Of the channels that control state goes through."""

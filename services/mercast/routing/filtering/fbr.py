@@ -5,7 +5,11 @@ its shortest path to the advertiser; what other neighbours offer of the same adv
 follow the last hops of the trees they intersect, and are kept at every broker on the way, once for each tree. An event
 belongs to the tree of the advertisement it was published under, and is matched at every broker that it passes.
 
-With `repair` off, a tree stays as it was first made: the plain algorithm, which does not survive the loss of a link.
+With `repair` off, a tree stays as it was first made: the plain algorithm, which does not survive the loss of a link. It
+is made anew only if the last hop takes the advertisement back, or is given up for good.
+With `covering` on, a broker passes a subscription on only if none that it passes on along the same tree covers it
+(routing/filtering/covering.py). What takes the place of a subscription is passed on before that is taken back; and what
+is hidden is settled when that which stands for it is.
 """
 
 from collections.abc import Iterable
@@ -17,6 +21,7 @@ from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.routes import NO_HOP
 from mercast.protocol.messages import Forward, Local, Packet
 from mercast.routing.core import Core
+from mercast.routing.filtering.covering import Covering
 from mercast.routing.settings import Settings
 
 Origin: TypeAlias = tuple[int, Local]
@@ -32,9 +37,8 @@ class Tree(NamedTuple):
 
 
 class FBR(Core):
-    def __init__(self, me: int, incarnation: int, settings: Settings | None = None, repair: bool = True) -> None:
+    def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         super().__init__(me, incarnation, settings)
-        self.repair = repair
         self.offers: dict[Origin, dict[int, Advertisement]] = {}
         """Advertisements by the neighbours that offer them."""
         self.srt: dict[Origin, Tree] = {}
@@ -42,6 +46,8 @@ class FBR(Core):
         """Subscriptions of neighbours as (neighbour, tree, origin); the destination is (tree, neighbour)."""
         self.asked: dict[Origin, dict[tuple[int, Origin], Subscription]] = {}
         """The same by tree, to be told on when the tree changes."""
+        self.coverings: dict[Origin, Covering[Origin, Subscription]] = {}
+        """With covering: of what is asked for along a tree, by origin, what is passed on to its last hop."""
         self.duplicates = 0
         """Advertisements that came from a neighbour that is not the last hop."""
 
@@ -66,14 +72,13 @@ class FBR(Core):
     def unadvertised(self, local: Local, cause: Cause) -> None:
         self._fell((self.me, local), cause)
 
-    def subscribed(self, local: Local, subscription: Subscription, cause: Cause) -> None:
-        for origin, tree in self.srt.items():
-            if subscription.intersects(self.types, tree.advertisement):
-                self._ask(origin, (self.me, local), subscription, self.me, cause)
+    def subscribed(self, local: Local, subscription: Subscription, cause: Cause) -> None:  # noqa: ARG002
+        for tree in self.srt:
+            self._ask(tree, ((self.me, local),), cause)
 
     def unsubscribed(self, local: Local, cause: Cause) -> None:
-        for origin in self.srt:
-            self._ask_no_more(origin, (self.me, local), cause)
+        for tree in self.srt:
+            self._ask(tree, ((self.me, local),), cause)
 
     # -- neighbours --------------------------------------------------------------------------------------------------
 
@@ -87,7 +92,7 @@ class FBR(Core):
             case ("subscription", tree, origin):
                 self.prt.add((peer, tree, origin), value.type, value.filter, (tree, peer))
                 self.asked.setdefault(tree, {})[peer, origin] = value
-                self._ask(tree, origin, value, peer, cause)
+                self._ask(tree, (origin,), cause)
 
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:  # noqa: ARG002
         match key:
@@ -99,8 +104,7 @@ class FBR(Core):
             case ("subscription", tree, origin):
                 self.prt.remove((peer, tree, origin))
                 del self.asked[tree][peer, origin]
-                if not any(other == origin for _, other in self.asked[tree]):
-                    self._ask_no_more(tree, origin, cause)
+                self._ask(tree, (origin,), cause)
                 if not self.asked[tree]:
                     del self.asked[tree]
 
@@ -112,14 +116,22 @@ class FBR(Core):
         assert offers | {(peer, ("subscription", tree, origin)) for peer, tree, origin in asked} == said
         assert set(self.prt) == asked
         assert all(self.clients.advertisements[origin[1]] for origin in self.srt if origin[0] == self.me)
+        for tree, (_, last_hop) in self.srt.items():
+            wanted = {origin: one for origin in self._askers(tree) if (one := self._wanted(tree, origin)) is not None}
+            if tree in self.coverings:
+                self.coverings[tree].validate()
+                assert self.coverings[tree].interests == wanted
+                wanted = self.coverings[tree].passed
+            told = self.exchange.told.get(last_hop, {}).items()
+            passed_on = {key[2]: one for key, one in told if key[:2] == ("subscription", tree)}
+            assert passed_on == (wanted if last_hop != self.me else {})
 
     def types_changed(self, cause: Cause) -> None:
-        for origin, tree in self.srt.items():
-            for local, subscription in self.clients.subscriptions.items():
-                if subscription.intersects(self.types, tree.advertisement):
-                    self._ask(origin, (self.me, local), subscription, self.me, cause)
-                else:
-                    self._ask_no_more(origin, (self.me, local), cause)
+        """What intersects and what covers may be otherwise now."""
+        for tree in self.srt:
+            if tree in self.coverings:
+                self.coverings[tree] = Covering(self._covers)
+            self._ask(tree, self._askers(tree), cause)
 
     # -- trees -------------------------------------------------------------------------------------------------------
 
@@ -135,15 +147,13 @@ class FBR(Core):
             return
         self.srt[origin] = after
         self._offer(origin, cause)
-        for local, subscription in self.clients.subscriptions.items():
-            if subscription.intersects(self.types, after.advertisement):
-                self._ask(origin, (self.me, local), subscription, self.me, cause)
-        for (peer, asker), subscription in self.asked.get(origin, {}).items():
-            self._ask(origin, asker, subscription, peer, cause)
+        if self.settings.covering:
+            self.coverings[origin] = Covering(self._covers)
+        self._ask(origin, self._askers(origin), cause)
 
     def _tree(self, origin: Origin, before: Tree | None) -> Tree | None:
         offers = self.offers.get(origin, {})
-        if not self.repair and before is not None and before.last_hop in offers:
+        if not self.settings.repair and before is not None and before.last_hop in offers:
             return before
         hop = self.state.routes.next_hop(origin[0])
         return Tree(offers[hop], hop) if hop != NO_HOP and hop in offers else None
@@ -160,21 +170,47 @@ class FBR(Core):
     def _fell(self, origin: Origin, cause: Cause) -> None:
         """A tree is gone: neither offer it nor ask along it."""
         tree = self.srt.pop(origin)
+        self.coverings.pop(origin, None)
         for peer in self.exchange.told:
             self.exchange.untell(peer, ("advertisement", origin), cause)
         for key in [key for key in self.exchange.told.get(tree.last_hop, ()) if key[:2] == ("subscription", origin)]:
             self.exchange.untell(tree.last_hop, key, cause)
 
-    def _ask(self, tree: Origin, origin: Origin, subscription: Subscription, whence: int, cause: Cause) -> None:
-        """Pass a subscription on toward the advertiser."""
-        grown = self.srt.get(tree)
-        if grown is not None and grown.last_hop not in (self.me, whence) and grown.last_hop in self.exchange.told:
-            self.exchange.tell(grown.last_hop, ("subscription", tree, origin), subscription, cause)
+    def _covers(self, one: Subscription, other: Subscription) -> bool:
+        return one.covers(self.types, other)
 
-    def _ask_no_more(self, tree: Origin, origin: Origin, cause: Cause) -> None:
+    def _askers(self, tree: Origin) -> Iterable[Origin]:
+        """Whose subscriptions may have to go along a tree."""
+        mine = ((self.me, local) for local in self.clients.subscriptions)
+        return dict.fromkeys((*mine, *(origin for _, origin in self.asked.get(tree, ()))))
+
+    def _wanted(self, tree: Origin, origin: Origin) -> Subscription | None:
+        """What a subscriber asks for along a tree: a client here, or one beyond a neighbour other than the last hop."""
+        advertisement, last_hop = self.srt[tree]
+        if origin[0] == self.me:  # neighbours may still say it, or what it was before a restart
+            mine = self.clients.subscriptions.get(origin[1])
+            return mine if mine is not None and mine.intersects(self.types, advertisement) else None
+        asked = self.asked.get(tree, {})
+        others = ((peer, origin) for peer in self.exchange.told if peer != last_hop)
+        return next((asked[at] for at in others if at in asked), None)
+
+    def _ask(self, tree: Origin, origins: Iterable[Origin], cause: Cause) -> None:
+        """These subscriptions have come, changed or gone: pass that on toward the advertiser."""
         grown = self.srt.get(tree)
-        if grown is not None and grown.last_hop in self.exchange.told:
-            self.exchange.untell(grown.last_hop, ("subscription", tree, origin), cause)
+        if grown is None or grown.last_hop not in self.exchange.told:
+            return
+        covering = self.coverings.get(tree)
+        wanted = {origin: self._wanted(tree, origin) for origin in origins}
+        changes = wanted if covering is None else covering.update(wanted)
+        for origin, subscription in changes.items():
+            if subscription is not None:
+                self.exchange.tell(grown.last_hop, ("subscription", tree, origin), subscription, cause)
+            else:
+                self.exchange.untell(grown.last_hop, ("subscription", tree, origin), cause)
+        if covering is not None:
+            stand_in = {covering.root(origin) for origin, subscription in wanted.items() if subscription is not None}
+            for origin in sorted(stand_in - changes.keys()):
+                self.exchange.wait_for(grown.last_hop, ("subscription", tree, origin), cause)
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -195,7 +231,8 @@ class FBR(Core):
     def _onward(self, forward: Forward, whence: int) -> int:
         event = forward.packet.event
         found = self.prt.destinations(self.types.lineage(event.type), event.attributes)
-        neighbours = [peer for tree, peer in found if tree == forward.note and peer != whence]
+        up = self.neighbourhood.neighbours
+        neighbours = [peer for tree, peer in found if tree == forward.note and peer != whence and peer in up]
         for neighbour in neighbours:
             self.send(neighbour, forward._replace(hops=forward.hops + 1))
         return len(neighbours)
