@@ -6,13 +6,20 @@ from mercast.lab import report, scoreboard
 from mercast.lab.experiment import Setting
 
 CLAIMS = {
+    "A1": "Fig. 15",
+    "A2": "Fig. 15",
+    "A4": "Fig. 14",
     "A5": "Fig. 16",
+    "A6": "section V-A",
+    "A7": "Fig. 17",
+    "A8": "Fig. 18",
     "A9": "Fig. 19",
     "A10": "Fig. 20",
     "A11": "section I",
     "A12": "Fig. 21",
     "A14": "Fig. 23 and 24",
     "A15": "section III-D",
+    "A16": "section V-B",
 }
 
 

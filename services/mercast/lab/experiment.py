@@ -98,3 +98,8 @@ def within(name: str, paper: float, ours: float, tolerance: float, unit: str = "
 def judged(name: str, paper: str, ours: str, good: bool, why: str = "") -> Row:
     """A figure with a rule of its own."""
     return Row(name, paper, ours, "match" if good else "differs", why)
+
+
+def holds(name: str, paper: str, ours: str, good: bool, why: str = "") -> Row:
+    """A figure of which the ordering, or at least a factor, is asked for."""
+    return Row(name, paper, ours, "holds" if good else "differs", why)

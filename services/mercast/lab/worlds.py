@@ -1,9 +1,11 @@
 """Simulated overlays for experiments: converged at once, quiet but for what the experiment does."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
+from mercast.overlay.split import Rule
 from mercast.overlay.topology import Topology
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.core import Core
@@ -26,8 +28,10 @@ def world(
     cost: Cost = free,
     latency: float = 0.001,
     lay: Lay | None = None,
+    rule: Rule = "paper",
 ) -> Simulator:
     """An overlay whose clients have asked for things, all settled."""
-    simulator = Simulator(lambda broker, incarnation: strategy(broker, incarnation, _QUIET), cost=cost, lay=lay)
+    settings = replace(_QUIET, rule=rule)
+    simulator = Simulator(lambda broker, incarnation: strategy(broker, incarnation, settings), cost=cost, lay=lay)
     converge(simulator, links, asked, latency)
     return simulator

@@ -1,7 +1,5 @@
 """The local clients of a broker: L-SRT (their advertisements) and L-PRT (their subscriptions)."""
 
-from collections.abc import Iterator
-
 from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
 from mercast.content.types import Types
@@ -35,17 +33,15 @@ class Clients:
                 found.setdefault(local.client, []).append(local.request)
         return {client: tuple(requests) for client, requests in found.items()}
 
-    def of(self, client: str) -> tuple[list[Local], list[Local]]:
-        """A client's advertisements and subscriptions."""
+    def advertisements_of(self, client: str) -> list[Local]:
+        return [local for local in self.advertisements if local.client == client]
 
-        def mine(table: Iterator[Local]) -> list[Local]:
-            return [local for local in table if local.client == client]
-
-        return mine(iter(self.advertisements)), mine(iter(self.subscriptions))
+    def subscriptions_of(self, client: str) -> list[Local]:
+        return [local for local in self.subscriptions if local.client == client]
 
     def may_publish(self, types: Types, event: Event) -> bool | None:
         """Whether the publisher's advertisements allow the event; None if it has none for this type at all."""
-        mine, _ = self.of(event.publisher)
+        mine = self.advertisements_of(event.publisher)
         lineage = types.lineage(event.type)
         of_type = [self.advertisements[local] for local in mine if self.advertisements[local].type in lineage]
         return any(one.filter.matches(event.attributes) for one in of_type) if of_type else None

@@ -218,14 +218,13 @@ class Core(ABC):
         self.unsubscribed(local, cause)
 
     def _leave(self, asked: stimuli.Leave) -> None:
-        advertisements, subscriptions = self.clients.of(asked.client)
         for request in [request for request in self._settle_by if request.client == asked.client]:
             self.exchange.give_up(request)
             del self._settle_by[request]
         nobody = Request(asked.client, -1)
-        for local in subscriptions:
+        for local in self.clients.subscriptions_of(asked.client):
             self._drop_subscription(local, nobody)
-        for local in advertisements:
+        for local in self.clients.advertisements_of(asked.client):
             self._drop_advertisement(local, nobody)
 
     def _because(self, request: Request, change: Callable[[Cause], None]) -> None:

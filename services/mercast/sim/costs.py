@@ -27,7 +27,10 @@ class Given:
         before = core.work.compared
         effects = core.handle(now, stimulus)
         sent = sum(len(effect.messages) for effect in effects if isinstance(effect, Send))
-        return effects, (core.work.compared - before) * self.per_filter + sent * self.per_send
+        return effects, self.seconds(core.work.compared - before, sent)
+
+    def seconds(self, compared: int, sent: int) -> float:
+        return compared * self.per_filter + sent * self.per_send
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ is hidden is settled when that which stands for it is.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
@@ -22,10 +22,8 @@ from mercast.overlay.routes import NO_HOP
 from mercast.protocol.messages import Forward, Local, Packet
 from mercast.routing.core import Core
 from mercast.routing.filtering.covering import Covering
+from mercast.routing.filtering.prt import PRT, Origin
 from mercast.routing.settings import Settings
-
-Origin: TypeAlias = tuple[int, Local]
-"""Where an advertisement or subscription was made: broker, and its name there."""
 
 
 class Tree(NamedTuple):
@@ -42,8 +40,8 @@ class FBR(Core):
         self.offers: dict[Origin, dict[int, Advertisement]] = {}
         """Advertisements by the neighbours that offer them."""
         self.srt: dict[Origin, Tree] = {}
-        self.prt = self.make_table()
-        """Subscriptions of neighbours as (neighbour, tree, origin); the destination is (tree, neighbour)."""
+        self.prt = PRT(self.make_table())
+        """Subscriptions of neighbours as (neighbour, tree, origin)."""
         self.asked: dict[Origin, dict[tuple[int, Origin], Subscription]] = {}
         """The same by tree, to be told on when the tree changes."""
         self.coverings: dict[Origin, Covering[Origin, Subscription]] = {}
@@ -90,7 +88,7 @@ class FBR(Core):
                 offers[peer] = value
                 self._grow(origin, cause)
             case ("subscription", tree, origin):
-                self.prt.add((peer, tree, origin), value.type, value.filter, (tree, peer))
+                self.prt.add((peer, tree, origin), value)
                 self.asked.setdefault(tree, {})[peer, origin] = value
                 self._ask(tree, (origin,), cause)
 
@@ -219,7 +217,7 @@ class FBR(Core):
 
     def _tree_of(self, event: Event) -> Origin:
         """The tree of the first of the publisher's advertisements that the event falls under."""
-        mine, _ = self.clients.of(event.publisher)
+        mine = self.clients.advertisements_of(event.publisher)
         advertisements = self.clients.advertisements
         falls = (one for one in mine if advertisements[one].matches(self.types, event.type, event.attributes))
         return self.me, next(falls)
@@ -230,9 +228,9 @@ class FBR(Core):
 
     def _onward(self, forward: Forward, whence: int) -> int:
         event = forward.packet.event
-        found = self.prt.destinations(self.types.lineage(event.type), event.attributes)
+        found = self.prt.neighbours(forward.note, self.types.lineage(event.type), event.attributes)
         up = self.neighbourhood.neighbours
-        neighbours = [peer for tree, peer in found if tree == forward.note and peer != whence and peer in up]
+        neighbours = [peer for peer in found if peer != whence and peer in up]
         for neighbour in neighbours:
             self.send(neighbour, forward._replace(hops=forward.hops + 1))
         return len(neighbours)
