@@ -17,6 +17,7 @@ CLAIMS = {
     "A10": "Fig. 20",
     "A11": "section I",
     "A12": "Fig. 21",
+    "A13": "Fig. 22",
     "A14": "Fig. 23 and 24",
     "A15": "section III-D",
     "A16": "section V-B",

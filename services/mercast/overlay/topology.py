@@ -5,6 +5,7 @@ and costs what the dearer end says; so the matrix is symmetric, and two brokers 
 """
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,8 +14,12 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 Array: TypeAlias = npt.NDArray[Any]
+Link: TypeAlias = tuple[int, int]
 
 NO_LINK = 0
+NEW_LINK = 1
+"""The cost of a link unless something else is said."""
+
 MOST_COST = 255
 MOST_BROKERS = 2**15
 """Broker numbers have 15 bits: an entry of a destination list is two bytes, one bit of which is its role."""
@@ -36,13 +41,23 @@ class Topology:
                     self.trt[self.place[broker], self.place[neighbour]] = max(cost, back)
 
     @classmethod
-    def of(cls, edges: Iterable[tuple[int, int]], brokers: Iterable[int] = ()) -> "Topology":
+    def of(cls, edges: Iterable[Link], brokers: Iterable[int] = ()) -> "Topology":
         """An overlay of links of cost 1."""
         links: dict[int, dict[int, int]] = {broker: {} for broker in brokers}
         for one, other in edges:
-            links.setdefault(one, {})[other] = 1
-            links.setdefault(other, {})[one] = 1
+            links.setdefault(one, {})[other] = NEW_LINK
+            links.setdefault(other, {})[one] = NEW_LINK
         return cls(links)
+
+    def changed(self, opened: Iterable[Link] = (), closed: Iterable[Link] = ()) -> "Topology":
+        """The same brokers with some links of cost 1 more and some links fewer."""
+        topology = copy(self)
+        topology.trt = self.trt.copy()
+        for links, cost in ((opened, NEW_LINK), (closed, NO_LINK)):
+            for one, other in links:
+                ends = self.place[one], self.place[other]
+                topology.trt[ends] = topology.trt[ends[::-1]] = cost
+        return topology
 
     def neighbours(self, broker: int) -> dict[int, int]:
         """The neighbours of a broker with their costs, ascending."""
