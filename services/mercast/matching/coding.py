@@ -1,7 +1,7 @@
 """Events as codes: attributes are numbered, values become (kind, code)."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -45,7 +45,11 @@ class Coding:
         kinds, low = np.zeros(shape, np.uint8), np.zeros(shape)
         between: list[tuple[int, int, float]] = []
         if len(events) > 1 and len(self.strings) <= _WIDE * len(events[0]):
-            for number, values in enumerate(self._columns(events)):
+            rows = self._rows(events)
+            if rows is not None and _all_floats(rows, low):
+                return Batch(np.full(shape, NUMBER, np.uint8), low, low)
+            missing = ([event.get(name) for event in events] for name in self.numbers)
+            for number, values in enumerate(missing if rows is None else zip(*rows, strict=True)):
                 self._encode_column(values, number, kinds, low, between)
         else:
             for row, event in enumerate(events):
@@ -55,13 +59,15 @@ class Coding:
             high[row, number] = code
         return Batch(kinds, low, high)
 
-    def _columns(self, events: Sequence[Attributes]) -> Iterable[Sequence[Any]]:
-        """The values of each attribute. Most often all events have all of them: then it is done without a loop."""
-        if len(self.numbers) > 1:  # of one name, itemgetter takes the bare value
-            self._values = self._values or itemgetter(*self.numbers)
-            with suppress(KeyError):
-                return zip(*map(self._values, events), strict=True)
-        return ([event.get(name) for event in events] for name in self.numbers)
+    def _rows(self, events: Sequence[Attributes]) -> list[tuple[Any, ...]] | None:
+        """The values of each event, taken out without a loop; None if an event has not all attributes."""
+        if len(self.numbers) < 2:  # noqa: PLR2004 - of one name, itemgetter takes the bare value
+            return None
+        self._values = self._values or itemgetter(*self.numbers)
+        try:
+            return list(map(self._values, events))
+        except KeyError:
+            return None
 
     def _encode_column(self, values: Sequence[Any], number: int, kinds: Array, low: Array, between: list[Any]) -> None:
         if set(map(type, values)) == {float}:
@@ -94,3 +100,11 @@ class Coding:
         if low != high:
             between.append((row, number, high))
         return NUMBER, low
+
+
+def _all_floats(rows: list[tuple[Any, ...]], low: Array) -> bool:
+    """Whether the values are all finite floats, the usual case of a numerical workload; then `low` has them."""
+    if set(map(type, chain.from_iterable(rows))) != {float}:
+        return False
+    low[:] = rows
+    return bool(np.isfinite(low).all())

@@ -21,11 +21,8 @@ CHECK = np.dtype([("key", np.int32), ("run", np.int32), ("low", np.float64), ("h
 """`key` is attribute * KINDS + kind. A slot's checks of one attribute lie together, by kind and ascending; `run` is
 their number."""
 
-SLOT = np.dtype(
-    [("first", np.int32), ("last", np.int32), ("destination", np.int32), ("loose", np.bool_), ("id", np.int64)],
-    align=True,
-)
-"""`first` and `last` are its run of checks, `destination` is a number, `id` is its filter's if that is an int."""
+SLOT = np.dtype([("first", np.int32), ("last", np.int32), ("destination", np.int32), ("loose", np.bool_)], align=True)
+"""`first` and `last` are its run of checks, `destination` is a number."""
 
 
 class Growing:

@@ -49,15 +49,18 @@ def _split(found: Found) -> list[list[Any]]:
 
 
 def _sorted_by_event(ids: Array, event_of: Array) -> Array:
-    """Ids ascending within each event: as one number with the event's, where both fit into 63 bits."""
+    """Ids ascending within each event: as one number with the event's, where both fit; the shorter, the faster."""
     if not len(ids):
         return ids
     least, most = int(ids.min()), int(ids.max())
     width = (most - least).bit_length()
-    if width + int(event_of[-1]).bit_length() >= 63:  # noqa: PLR2004
+    bits = width + int(event_of[-1]).bit_length()
+    if bits > 63:  # noqa: PLR2004
         return ids[np.lexsort((ids, event_of))]
-    joined = np.sort((event_of << width) | (ids - least))
-    return (joined & ((1 << width) - 1)) + least
+    joined = ((event_of << width) | (ids - least)).astype(np.int64 if bits > 31 else np.int32, copy=False)  # noqa: PLR2004
+    joined.sort()
+    ids = (joined & ((1 << width) - 1)).astype(np.int64, copy=False) + least
+    return ids
 
 
 class Table:
@@ -67,6 +70,8 @@ class Table:
         self._checks = Growing(np.zeros(0, CHECK))
         self._ids: list[Any] = []
         """The id of each slot's filter."""
+        self._int_ids = Growing(np.zeros(0, np.int64))
+        """The same where they are ints, close together: every match looks them up."""
         self._places: dict[Hashable, list[int]] = {}
         """The slots of each id."""
         self._gone = 0
@@ -98,7 +103,7 @@ class Table:
 
     @property
     def nbytes(self) -> int:
-        return self.bitmaps.nbytes + self._slots.nbytes + self._checks.nbytes
+        return self.bitmaps.nbytes + self._slots.nbytes + self._checks.nbytes + self._int_ids.nbytes
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -107,7 +112,7 @@ class Table:
         if self._other_ids:
             return [sorted({self._ids[slot] for slot in slots}) for slots in _split(found)]
         slots, ends = found
-        ids = self.slots["id"][slots]  # which the loop has just read: no object is looked up
+        ids = self._int_ids.rows[slots]
         if len(ends) == 1:
             return [(np.unique(ids) if self._several_boxes else np.sort(ids)).tolist()]
         event_of = events_of(found)
@@ -140,9 +145,10 @@ class Table:
             if loose:
                 self.loose[len(self._ids)] = filter
             first, last = len(self.checks), len(self.checks) + len(checks)
-            self._slots.extend([(first, last, self._destination(destination), loose, id if is_number else 0)])
+            self._slots.extend([(first, last, self._destination(destination), loose)])
             self._checks.extend(checks)
             self._ids.append(id)
+            self._int_ids.extend([id if is_number else 0])
 
     def remove(self, id: Hashable) -> None:
         for slot in self._places.pop(id):
@@ -213,7 +219,7 @@ class Table:
     def _choose(self, order: Array) -> None:
         """Keep these slots, in this order."""
         slots, checks = chosen(self.slots, self.checks, order)
-        self._slots, self._checks = Growing(slots), Growing(checks)
+        self._slots, self._checks, self._int_ids = Growing(slots), Growing(checks), Growing(self._int_ids.rows[order])
         old = order.tolist()
         self._ids = [self._ids[slot] for slot in old]
         self.loose = {new: self.loose[slot] for new, slot in enumerate(old) if slot in self.loose}

@@ -126,10 +126,13 @@ class FBR(Core):
 
     def types_changed(self, cause: Cause) -> None:
         """What intersects and what covers may be otherwise now."""
-        for tree in self.srt:
-            if tree in self.coverings:
+        for tree, (_, last_hop) in self.srt.items():
+            before = self.coverings.get(tree)
+            if before is not None:
                 self.coverings[tree] = Covering(self._covers)
             self._ask(tree, self._askers(tree), cause)
+            for origin in sorted(before.passed.keys() - self.coverings[tree].passed.keys()) if before else ():
+                self.exchange.untell(last_hop, ("subscription", tree, origin), cause)
 
     # -- trees -------------------------------------------------------------------------------------------------------
 
