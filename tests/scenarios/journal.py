@@ -60,8 +60,9 @@ class Journal:
 
     def _name_event(self, stimulus: Stimulus, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(stimulus, Publish) and isinstance(effect, Tap) and isinstance(effect.row, rows.Published):
-                self.names.events[effect.row.event] = self.names.thing((stimulus.client, stimulus.request))
+            for row in effect.rows if isinstance(effect, Tap) else ():
+                if isinstance(stimulus, Publish) and isinstance(row, rows.Published):
+                    self.names.events[row.event] = self.names.thing((stimulus.client, stimulus.request))
 
     def _seen(self, core: Core, effect: Effect) -> Iterator[tuple[int, str]]:
         names, me = self.names, self.names.broker(core.me)
@@ -75,8 +76,9 @@ class Journal:
             case Deliver(client, event, subscriptions):
                 by = " ".join(names.thing((client, number)) for number in subscriptions)
                 yield DELIVERY, f"{client} at {me} gets {names.events[event.id]} by {by}"
-            case Tap(rows.Dropped(event, _, why)):
-                yield END, f"{names.events[event]} dropped at {me}: {why}"
+            case Tap(written):
+                for event, _, why in (row for row in written if isinstance(row, rows.Dropped)):
+                    yield END, f"{names.events[event]} dropped at {me}: {why}"
             case CloseLink(neighbour, reason):
                 yield LINK, f"{me} loses {names.broker(neighbour)}: {reason}"
             case Send(neighbour, messages):

@@ -8,7 +8,7 @@ import pytest
 
 from mercast.content import Event, EventId, Filter
 from mercast.overlay.split import pack
-from mercast.protocol.effects import Send
+from mercast.protocol.effects import Send, Tap
 from mercast.protocol.messages import Forward, Packet
 from mercast.protocol.stimuli import Advertise, Batch, Publish, Received, Subscribe
 from mercast.routing.destination.ddbr import DDBR
@@ -41,14 +41,16 @@ def core(request):
 
 
 def carried_out(effects):
-    """All that is said to each neighbour in order, and all else in order."""
-    said, else_ = {}, []
+    """All that is said to each neighbour in order, all rows in order, and all else in order."""
+    said, rows, else_ = {}, [], []
     for effect in effects:
         if isinstance(effect, Send):
             said.setdefault(effect.neighbour, []).extend(effect.messages)
+        elif isinstance(effect, Tap):
+            rows += effect.rows
         else:
             else_.append(effect)
-    return said, else_
+    return said, rows, else_
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -44,10 +44,8 @@ VALUES = [
     effects.Settled("c", 1, (3,)),
     effects.OpenLink(1),
     effects.CloseLink(1, "silent"),
-    effects.Tap(rows.Published(EVENT.id, 7, "quote", {"a": 1}, 1, 2, 3)),
-    effects.Tap(rows.Copied(EVENT.id, 7, 1, 2, 3, 1, True)),
-    effects.Tap(rows.Delivered(EVENT.id, 7, "c", (1,), 2)),
-    effects.Tap(rows.Dropped(EVENT.id, 7, "repeat")),
+    effects.Tap((rows.Published(EVENT.id, 7, "quote", {"a": 1}, 1, 2, 3), rows.Copied(EVENT.id, 7, 1, 2, 3, 1, True))),
+    effects.Tap((rows.Delivered(EVENT.id, 7, "c", (1,), 2), rows.Dropped(EVENT.id, 7, "repeat"))),
 ]
 
 

@@ -121,7 +121,8 @@ class Types:
 
     def lineage(self, name: str) -> tuple[str, ...]:
         """The type and its ancestors, nearest first."""
-        return self._shape(name).lineage
+        shape = self._shapes.get(name)
+        return shape.lineage if shape is not None else (name,)
 
     def related(self, a: str, b: str) -> bool:
         """Whether one is the other or its ancestor, so that an event may be of both."""

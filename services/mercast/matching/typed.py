@@ -1,6 +1,6 @@
 """Matching by type and content: an index per type, asked along an event's lineage."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeAlias
 
 from mercast.content.filter import Filter
@@ -12,6 +12,9 @@ Matcher: TypeAlias = Index | Scan
 
 _FEW = 16
 """So many filters are sooner evaluated than looked up."""
+
+_LINES = 1024
+"""Lineages whose matchers are remembered."""
 
 
 class Work:
@@ -29,6 +32,8 @@ class TypedMatcher:
         self._work = work or Work()
         self._matchers: dict[str | None, Matcher] = {}
         self._type_of: dict[Hashable, str | None] = {}
+        self._lines: dict[tuple[str, ...], list[Matcher]] = {}
+        """The matchers along each lineage that was asked for."""
 
     def __len__(self) -> int:
         return len(self._type_of)
@@ -40,11 +45,18 @@ class TypedMatcher:
         return iter(self._type_of)
 
     def add(self, id: Hashable, type: str | None, filter: Filter, destination: Hashable = None) -> None:
-        matcher = self._matchers.setdefault(type, Scan())
+        matcher = self._matchers.get(type)
+        if matcher is None:
+            matcher = self._put(type, Scan())
         if len(matcher) == _FEW and isinstance(matcher, Scan):
-            matcher = self._matchers[type] = self._grown(matcher)
+            matcher = self._put(type, self._grown(matcher))
         matcher.add(id, filter, destination)
         self._type_of[id] = type
+
+    def _put(self, type: str | None, matcher: Matcher) -> Matcher:
+        self._matchers[type] = matcher
+        self._lines.clear()
+        return matcher
 
     def _grown(self, few: Scan) -> Matcher:
         many = self._make()
@@ -57,23 +69,29 @@ class TypedMatcher:
         self._matchers[type].remove(id)
         if not len(self._matchers[type]):
             del self._matchers[type]
+            self._lines.clear()
 
-    def match(self, lineage: Iterable[str], attributes: Attributes) -> list[Any]:
+    def match(self, lineage: tuple[str, ...], attributes: Attributes) -> list[Any]:
         """The ids that match an event whose type has this lineage, ascending."""
         found = self._along(lineage)
         if len(found) == 1:
             return found[0].match(attributes)
         return sorted(id for matcher in found for id in matcher.match(attributes))
 
-    def destinations(self, lineage: Iterable[str], attributes: Attributes) -> list[Any]:
+    def destinations(self, lineage: tuple[str, ...], attributes: Attributes) -> list[Any]:
         """The destinations with a match, ascending."""
         found = self._along(lineage)
         if len(found) == 1:
             return found[0].destinations(attributes)
         return sorted({one for matcher in found for one in matcher.destinations(attributes)})
 
-    def _along(self, lineage: Iterable[str]) -> list[Matcher]:
-        found = [self._matchers[type] for type in (*lineage, None) if type in self._matchers]
+    def _along(self, lineage: tuple[str, ...]) -> list[Matcher]:
+        found = self._lines.get(lineage)
+        if found is None:
+            if len(self._lines) >= _LINES:
+                self._lines.clear()
+            found = [self._matchers[type] for type in (*lineage, None) if type in self._matchers]
+            self._lines[lineage] = found
         self._work.matches += bool(found)
         self._work.compared += sum(map(len, found))
         return found

@@ -28,7 +28,8 @@ class Routes:
         )
         via = distances[1:] + np.array([[costs[neighbour]] for neighbour in self.neighbours]).reshape(-1, 1)
         on_shortest = (via == distances[0]) & np.isfinite(distances[0])
-        self.choices = [_mask(column) for column in on_shortest.T]
+        masks = np.packbits(on_shortest.T, axis=1, bitorder="little")
+        self.choices = [int.from_bytes(mask.tobytes(), "little") for mask in masks]
         """Per broker, the neighbours on a shortest path to it: bit k stands for the k-th in the order."""
         self.sprt = array("H", [self._first(choices) for choices in self.choices])
         self.sprt[self.place[me]] = me
@@ -50,7 +51,3 @@ def preference(broker: int, neighbour: int) -> bytes:
 
 def lowest_bit(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
-
-
-def _mask(column: np.ndarray) -> int:
-    return sum(1 << place for place, chosen in enumerate(column) if chosen)

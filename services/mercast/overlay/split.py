@@ -43,7 +43,7 @@ class Splitter:
     """
 
     def __init__(self, routes: Routes, rule: Rule = "paper") -> None:
-        self._routes = routes
+        self.routes = routes
         self._groups = self._paper if rule == "paper" else self._covering
         self._cache: dict[bytes, Split] = {}
 
@@ -59,13 +59,13 @@ class Splitter:
     def _paper(self, entries: "array[int]") -> dict[int, list[int]]:
         groups: dict[int, list[int]] = {}
         for entry in entries:
-            groups.setdefault(self._routes.next_hop(entry & BROKER), []).append(entry)
+            groups.setdefault(self.routes.next_hop(entry & BROKER), []).append(entry)
         return groups
 
     def _covering(self, entries: "array[int]") -> dict[int, list[int]]:
         """Destinations with the same choice of next hops stay together, so only the distinct choices are weighed."""
         choice_of = [self._choice(entry & BROKER) for entry in entries]
-        hop_of = {_NONE: NO_HOP, _MINE: self._routes.me}
+        hop_of = {_NONE: NO_HOP, _MINE: self.routes.me}
         waiting = Counter(choice for choice in choice_of if choice not in hop_of)
         while waiting:
             gain: Counter[int] = Counter()
@@ -74,7 +74,7 @@ class Splitter:
                     gain[bit] += count
             best = min(gain, key=lambda bit: (-gain[bit], bit))
             for choice in [choice for choice in waiting if choice >> best & 1]:
-                hop_of[choice] = self._routes.neighbours[best]
+                hop_of[choice] = self.routes.neighbours[best]
                 del waiting[choice]
         groups: dict[int, list[int]] = {}
         for entry, choice in zip(entries, choice_of, strict=True):
@@ -82,10 +82,10 @@ class Splitter:
         return groups
 
     def _choice(self, broker: int) -> int:
-        place = self._routes.place.get(broker)
+        place = self.routes.place.get(broker)
         if place is None:
             return _NONE
-        return _MINE if broker == self._routes.me else self._routes.choices[place]
+        return _MINE if broker == self.routes.me else self.routes.choices[place]
 
 
 _NONE, _MINE = 0, -1

@@ -6,6 +6,7 @@ and costs what the dearer end says; so the matrix is symmetric, and two brokers 
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,10 +65,15 @@ class Topology:
         row = self.trt[self.place[broker]]
         return {self.brokers[at]: int(row[at]) for at in np.flatnonzero(row)}
 
+    @cached_property
+    def _links(self) -> csr_array:
+        """The same for scipy."""
+        return csr_array(self.trt, dtype=np.float64)
+
     def distances(self, sources: Iterable[int]) -> Array:
         """The cost from each source to each broker, a row per source; UNREACHABLE where there is no path."""
         rows = [self.place[broker] for broker in sources]
-        costs: Array = dijkstra(csr_array(self.trt, dtype=np.float64), indices=rows)
+        costs: Array = dijkstra(self._links, indices=rows)
         return costs
 
     def __eq__(self, other: object) -> bool:

@@ -55,9 +55,9 @@ class CloseLink(NamedTuple):
 
 
 class Tap(NamedTuple):
-    """A row for the taps: its kind and its fields, as `rows.py` has them."""
+    """Rows for the taps, in order, each of a kind of `rows.py`."""
 
-    row: Any
+    rows: tuple[Any, ...]
 
 
 Effect: TypeAlias = Send | Multicast | Deliver | Answer | Settled | OpenLink | CloseLink | Tap

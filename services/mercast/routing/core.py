@@ -23,7 +23,7 @@ from mercast.overlay.split import ENTRY, Splitter
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
 from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Record, Statement, Update
-from mercast.protocol.rows import FIRST, FURTHER, Copied, Delivered, Dropped, Published
+from mercast.protocol.rows import FIRST, FURTHER, Copied, Delivered, Dropped, Published, Row
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.clients import Clients
 from mercast.routing.declared import Declared
@@ -53,9 +53,10 @@ class Core(ABC):
         """Peers out of reach, and since when."""
         self._settle_by: dict[Request, float] = {}
         self._parked: list[tuple[float, Forward]] = []
-        self._splitter: tuple[object, Splitter] | None = None
+        self._splitter: Splitter | None = None
         self._now = 0.0
         self._effects: list[Effect] = []
+        self._rows: list[Row] = []
         self._outbox: dict[int, list[Message]] = {}
         self._does: dict[type, Callable[[Any], None]] = {
             stimuli.Declare: self._declare,
@@ -74,7 +75,7 @@ class Core(ABC):
 
     def begin_with(self, now: float, links: dict[int, int], records: Iterable[Record]) -> list[Effect]:
         """Start with a view of the overlay instead of learning it by messages."""
-        self._now, self._effects, self._outbox = now, [], {}
+        self._now, self._effects, self._rows, self._outbox = now, [], [], {}
         self.neighbourhood.begin_with(now, links, records)
         self._look_around()
         return self._done()
@@ -86,7 +87,7 @@ class Core(ABC):
     # -- the one mutator ---------------------------------------------------------------------------------------------
 
     def handle(self, now: float, stimulus: Stimulus) -> list[Effect]:
-        self._now, self._effects, self._outbox = now, [], {}
+        self._now, self._effects, self._rows, self._outbox = now, [], [], {}
         self._does[type(stimulus)](stimulus)
         return self._done()
 
@@ -97,8 +98,11 @@ class Core(ABC):
             self._settle_by.pop(request, None)
             self._effects.append(Settled(request.client, request.number))
         self.exchange.settled.clear()
-        sends = [Send(neighbour, tuple(messages)) for neighbour, messages in self._outbox.items()]
-        return [*self._effects, *sends]
+        effects = self._effects
+        if self._rows:
+            effects.append(Tap(tuple(self._rows)))
+        effects += [Send(neighbour, tuple(messages)) for neighbour, messages in self._outbox.items()]
+        return effects
 
     def next_deadline(self) -> float:
         return min(
@@ -254,7 +258,9 @@ class Core(ABC):
         local = self.deliver(packet, 0)
         count = self.published(packet)
         self._effects.append(Answer(asked.client, asked.request, count))
-        self.tap(Published(event.id, event.time, event.type, dict(event.attributes), count, len(event.payload), local))
+        self._rows.append(
+            Published(event.id, event.time, event.type, dict(event.attributes), count, len(event.payload), local)
+        )
 
     def _check_advertised(self, asked: stimuli.Publish, event: Event) -> None:
         """Publishing without an advertisement for the type advertises all of it."""
@@ -271,7 +277,7 @@ class Core(ABC):
         interested = self.clients.interested(self.types, event)
         for client, subscriptions in interested.items():
             self._effects.append(Deliver(client, event, subscriptions))
-            self.tap(Delivered(event.id, event.time, client, subscriptions, hops))
+            self._rows.append(Delivered(event.id, event.time, client, subscriptions, hops))
         return len(interested)
 
     def take_in(self, forward: Forward, neighbour: int) -> bool:
@@ -290,7 +296,7 @@ class Core(ABC):
         event = forward.packet.event
         copy = FIRST if self._received_before.see(event.id) is Seen.NEW else FURTHER
         length = len(forward.destinations) // ENTRY
-        self.tap(Copied(event.id, event.time, neighbour, forward.hops, length, copy, interested))
+        self._rows.append(Copied(event.id, event.time, neighbour, forward.hops, length, copy, interested))
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -368,10 +374,9 @@ class Core(ABC):
 
     @property
     def split(self) -> Splitter:
-        routes = self.state.routes
-        if self._splitter is None or self._splitter[0] is not routes:
-            self._splitter = routes, Splitter(routes, self.settings.rule)
-        return self._splitter[1]
+        if self._splitter is None or self._splitter.routes is not self.state.routes:
+            self._splitter = Splitter(self.state.routes, self.settings.rule)
+        return self._splitter
 
     def send(self, neighbour: int, message: Message) -> None:
         self._outbox.setdefault(neighbour, []).append(message)
@@ -392,10 +397,7 @@ class Core(ABC):
             self._parked[before:] = [(until, again) for _, again in self._parked[before:]]
 
     def drop(self, packet: Packet, why: str) -> None:
-        self.tap(Dropped(packet.event.id, packet.event.time, why))
-
-    def tap(self, row: Any) -> None:
-        self._effects.append(Tap(row))
+        self._rows.append(Dropped(packet.event.id, packet.event.time, why))
 
     # -- time --------------------------------------------------------------------------------------------------------
 

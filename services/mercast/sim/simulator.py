@@ -246,16 +246,16 @@ class Simulator:
     def _carry_out(self, broker: int, effects: Iterable[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Send(neighbour, messages):
-                    self._send(broker, neighbour, messages)
                 case Deliver(client, event, subscriptions):
                     self.deliveries.append(Delivery(self.now, broker, client, event, subscriptions))
+                case Send(neighbour, messages):
+                    self._send(broker, neighbour, messages)
                 case Answer(client, request):
                     self.answers[broker, client, request] = effect
                 case Settled(client, request):
                     self.settled[broker, client, request] = effect
-                case Tap(row):
-                    self.rows.append((broker, row))
+                case Tap(rows):
+                    self.rows += [(broker, row) for row in rows]
                 case CloseLink(neighbour, _):
                     self._close(broker, neighbour)
 

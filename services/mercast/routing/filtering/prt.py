@@ -4,7 +4,7 @@ Copies of a subscription differ only in their tree and in the neighbour that ask
 under a number; which neighbours want an event is then looked up for its own tree.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from mercast.content.interest import Subscription
@@ -65,7 +65,7 @@ class PRT:
             del self._numbers[one], self._ways[number]
             self._table.remove(number)
 
-    def neighbours(self, tree: Origin, lineage: Iterable[str], attributes: Attributes) -> list[int]:
+    def neighbours(self, tree: Origin, lineage: tuple[str, ...], attributes: Attributes) -> list[int]:
         """Those that want this event of this tree, ascending."""
         matched = self._table.match(lineage, attributes)
         return sorted({peer for number in matched for peer in self._ways[number].get(tree, ())})
