@@ -5,7 +5,6 @@ and costs what the dearer end says; so the matrix is symmetric, and two brokers 
 """
 
 from collections.abc import Iterable, Mapping
-from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -52,8 +51,8 @@ class Topology:
 
     def changed(self, opened: Iterable[Link] = (), closed: Iterable[Link] = ()) -> "Topology":
         """The same brokers with some links of cost 1 more and some links fewer."""
-        topology = copy(self)
-        topology.trt = self.trt.copy()
+        topology = Topology({})
+        topology.brokers, topology.place, topology.trt = self.brokers, self.place, self.trt.copy()
         for links, cost in ((opened, NEW_LINK), (closed, NO_LINK)):
             for one, other in links:
                 ends = self.place[one], self.place[other]
