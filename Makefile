@@ -41,8 +41,9 @@ demo: $(READY)  ## 10,000 filters against a stream of stock quotes, for ten seco
 bench: $(READY)  ## speed of matching, beside its yardstick
 	$(BIN)/mercast bench all
 
-mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants
-	$(BIN)/python tests/mutants.py
+mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of content and matching, 300 of overlay and routing
+	$(BIN)/python tests/mutants.py content,matching
+	$(BIN)/python tests/mutants.py overlay,routing
 
 soak: $(READY)  ## fault stories from as many seeds as wanted: make soak SEEDS=20000
 	$(BIN)/python tests/sim/soak.py $(SEEDS)
