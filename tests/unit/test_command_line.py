@@ -58,6 +58,16 @@ def test_bench_matching_writes_what_others_read(tmp_path):
     assert {"build_seconds", "memory_bytes", "add_us", "remove_us"} <= result.keys()
 
 
+def test_bench_simulator_counts_every_hop_and_delivery(tmp_path):
+    """A tree to all the others has a hop for each; the publisher's broker delivers too."""
+    file = tmp_path / "result.json"
+    done = mercast("bench", "simulator", "--brokers", "20", "--events", "150", "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    result = json.loads(file.read_text())
+    assert (result["hops"], result["deliveries"]) == (19 * 150, 20 * 150)
+    assert "ratio to it" in done.stdout
+
+
 @pytest.mark.parametrize("workload", ["stock", "zipf"])
 def test_bench_matching_of_the_other_workloads(workload):
     done = mercast("bench", "matching", "--workload", workload, "--filters", "300", "--events", "50", "--loop", "numpy")

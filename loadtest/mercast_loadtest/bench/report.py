@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mercast_loadtest.bench.matching import Result
+from mercast_loadtest.bench.simulator import Result as Simulated
 
 console = Console()
 
@@ -31,6 +32,19 @@ def print_result(name: str, result: Result) -> None:
     table.add_row("add, remove", f"{result.add_us:.0f} µs, {result.remove_us:.1f} µs")
     table.add_row("longest change", f"{result.longest_change_ms:.1f} ms")
     table.add_row("memory", f"{result.memory_bytes / 1e6:.0f} MB")
+    console.print(table)
+
+
+def print_simulator(result: Simulated) -> None:
+    table = Table(title=f"simulator: {result.events:,} events to {result.brokers:,} brokers", title_justify="left")
+    table.show_header = False
+    table.add_row("hops", f"{result.hops:,}")
+    table.add_row("deliveries", f"{result.deliveries:,}")
+    table.add_row("set-up", f"{result.setup_seconds:.1f} s")
+    table.add_row("simulating", f"{result.seconds:.1f} s")
+    table.add_row("µs per hop", f"{result.us_per_hop:.1f}")
+    table.add_row("splitting lists alone", f"{result.yardstick_us_per_hop:.1f}")
+    table.add_row("[bold]ratio to it", f"[bold]{result.ratio:.1f}")
     console.print(table)
 
 

@@ -71,6 +71,34 @@ def matching(
 
 
 @app.command
+def simulator(*, brokers: int = 700, events: int = 10_000, seed: int = 1, json: Path | None = None) -> None:
+    """Measure the simulator: D-DBR events from one broker to all others, beside splitting their lists alone.
+
+    Parameters
+    ----------
+    brokers
+        Brokers of the overlay, of mean degree 6.
+    events
+        Events to publish.
+    seed
+        Seed of the overlay.
+    json
+        Write the result to this file too.
+    """
+    from mercast_loadtest.bench.report import print_simulator, write_json
+    from mercast_loadtest.bench.simulator import measure
+
+    if json is not None and not json.parent.is_dir():
+        sys.exit(f"mercast bench: there is no folder {json.parent} to write to")
+    if brokers < 8 or events < 1:  # noqa: PLR2004 - fewer cannot have a mean degree of 6
+        sys.exit("mercast bench: there must be at least 8 brokers and 1 event")
+    result = measure(brokers, events, seed)
+    print_simulator(result)
+    if json is not None:
+        write_json(json, asdict(result) | {"seed": seed})
+
+
+@app.command
 def all(*, json: Path | None = None, largest: int = 1_000_000) -> None:
     """Every bench that the docs quote, one process each (several minutes).
 
