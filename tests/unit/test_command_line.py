@@ -80,7 +80,7 @@ BAD = [
     (["--width", "2"], "between 0 and 1"),
     (["--filters", "0"], "must be at least 1"),
     (["--filters", "x"], 'unable to convert "x" into int'),
-    (["--json", "/no/such/folder/x"], "there is no folder /no/such/folder"),
+    (["--json", "/no/such/folder/x"], "/no/such/folder/x cannot be written"),
 ]
 
 
@@ -90,6 +90,19 @@ def test_bench_says_what_is_wrong(bad, says):
     assert done.returncode != 0
     assert "Traceback" not in done.stderr + done.stdout
     assert says in done.stderr + done.stdout
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path):
+    done = mercast("bench", "all", "--json", str(tmp_path))
+    assert done.returncode == 1
+    assert f"{tmp_path} cannot be written" in done.stderr.replace("\n", "")
+
+
+@pytest.mark.parametrize("seconds", ["nan", "0", "1e-9"])
+def test_a_demo_takes_some_time(seconds):
+    done = mercast("demo", "--seconds", seconds)
+    assert done.returncode == 1
+    assert "seconds at least 0.1" in done.stderr
 
 
 def test_demo_shows_rate_and_matches():

@@ -4,6 +4,7 @@ import gc
 import math
 import random
 import weakref
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from strategies import events, filters
 from mercast.content import ContentError, Filter
 from mercast.content.expression import And, Between, Compare, In, Like
 from mercast.limits import Limits
-from mercast.matching import Index, Scan
+from mercast.matching import Index, Scan, TypedMatcher
 
 LOOPS = [pytest.param(True, id="numba"), pytest.param(False, id="numpy")]
 both_loops = pytest.mark.parametrize("compiled", LOOPS)
@@ -213,6 +214,16 @@ def test_names_that_count_up_or_down_seldom_space_the_dictionary_anew(step):
     assert index.match({"id": f"order-{numbers[77]:08d}"}) == [-1, numbers[77]]
 
 
+def test_names_that_count_up_in_turn_seldom_space_the_dictionary_anew():
+    index, spaced = Index(), []
+    space = index._table._space_strings
+    index._table._space_strings = lambda *asked: (spaced.append(asked), space(*asked))
+    for number in range(3_000):
+        index.add(number, Filter.parse(f"id = 'order-{'ABC'[number % 3]}-{number:08d}'"))
+    assert len(spaced) <= 2
+    assert index.match({"id": "order-C-00000077"}) == [77]
+
+
 @both_loops
 def test_ints_between_two_floats(compiled):
     big = 2**53
@@ -311,6 +322,48 @@ def test_what_is_gone_gives_its_memory_back():
     assert len(table._ids) <= 1_100
     assert len(table.coding.numbers) <= 1_100
     assert len(table._destinations) <= 1_100
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "matches"),
+    [
+        ("x = 3", 3, True),
+        ("x = 4 AND y = 1", 3, False),
+        ("x < 9007199254740993", 3, True),
+        ("x = 9007199254740993 OR x = 1", 2**53, False),
+        ("y = 1 AND x <> 3", 3, False),
+    ],
+)
+def test_floats_of_numpy_are_compared_as_floats_are(text, value, matches):
+    event = {"x": np.float64(value), "y": 1}
+    for matcher in (Index(), Scan()):
+        matcher.add(1, Filter.parse(text))
+        assert matcher.match(event) == matcher.match_many([event, event])[0] == ([1] if matches else [])
+
+
+def test_a_mapping_that_makes_up_what_is_missing_is_neither_asked_nor_changed():
+    index = filled(Index(), parsed("x = 0", "y IS NULL"))
+    event = defaultdict(int, {"z": 1})
+    assert index.match(event) == [1]
+    assert index.match_many([event, event]) == [[1], [1]]
+    assert event == {"z": 1}
+
+
+def test_what_cannot_be_a_destination_leaves_the_index_as_it_was():
+    index = filled(Index(), parsed("x > 0"))
+    with pytest.raises(TypeError):
+        index.add("bad", Filter.parse("x > 1"), [])
+    index.add(7, Filter.parse("x > 2"))
+    assert (len(index), "bad" in index, index.match({"x": 9})) == (2, False, [0, 7])
+
+
+def test_an_id_is_held_under_one_type():
+    matcher = TypedMatcher()
+    matcher.add(1, "a", Filter())
+    with pytest.raises(ValueError, match="remove it first"):
+        matcher.add(1, "b", Filter())
+    matcher.remove(1)
+    assert matcher.match(("a",), {}) == []
 
 
 def test_numbers_of_any_class_and_none():

@@ -270,7 +270,7 @@ BAD_FILES = [
     ("types: {a: {attributes: false}}", "type 'a': attributes: found bool"),
     ("types:\n  a: {}\n  b: {}\n  a: {open: true}", "line 4: 'a' is given twice"),
     ("types: {a: {attributes: {x: int, x: float}}}", "line 1: 'x' is given twice"),
-    ("types: &a {a: *a}", "not YAML"),
+    ("types: &a {a: *a}", "type 'a': 'a' is unknown"),
     ("types: {[a]: {}}", "not YAML"),
     ("types: {a: {open: 5}}", "open is 5, expected true or false"),
     ("types: {a: {attributes: [x]}}", "type 'a': attributes: found list"),
@@ -287,3 +287,11 @@ BAD_FILES = [
 def test_a_bad_file_is_told_what_is_wrong(text, says):
     with pytest.raises(ContentError, match=says):
         read_declarations(text)
+
+
+def test_parts_that_a_file_refers_to_many_times_are_looked_at_once():
+    levels = "".join(
+        f"l{level}: &l{level} {{{', '.join(f'k{n}: *l{level - 1}' for n in range(9))}}}\n" for level in range(1, 40)
+    )
+    with pytest.raises(ContentError, match="'l0' is unknown"):
+        read_declarations(f"l0: &l0 {{a: 1}}\n{levels}")

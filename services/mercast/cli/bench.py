@@ -53,8 +53,7 @@ def matching(
     from mercast_loadtest.bench.matching import measure
     from mercast_loadtest.bench.report import print_result, write_json
 
-    if json is not None and not json.parent.is_dir():
-        sys.exit(f"mercast bench: there is no folder {json.parent} to write to")
+    _check_place(json)
     if min(filters, events, batch) < 1:
         sys.exit("mercast bench: filters, events and batch must be at least 1")
     try:
@@ -88,8 +87,7 @@ def simulator(*, brokers: int = 700, events: int = 10_000, seed: int = 1, json: 
     from mercast_loadtest.bench.report import print_simulator, write_json
     from mercast_loadtest.bench.simulator import measure
 
-    if json is not None and not json.parent.is_dir():
-        sys.exit(f"mercast bench: there is no folder {json.parent} to write to")
+    _check_place(json)
     if brokers < 8 or events < 1:  # noqa: PLR2004 - fewer cannot have a mean degree of 6
         sys.exit("mercast bench: there must be at least 8 brokers and 1 event")
     result = measure(brokers, events, seed)
@@ -112,7 +110,14 @@ def all(*, json: Path | None = None, largest: int = 1_000_000) -> None:
     from mercast_loadtest.bench.report import print_table, write_json
     from mercast_loadtest.bench.suite import run_all
 
+    _check_place(json)
     results = run_all(largest)
     print_table(results)
     if json is not None:
         write_json(json, results)
+
+
+def _check_place(file: Path | None) -> None:
+    """Better now than when the work is done."""
+    if file is not None and (file.is_dir() or not file.parent.is_dir()):
+        sys.exit(f"mercast bench: {file} cannot be written: name a file in a folder that there is")

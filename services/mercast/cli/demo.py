@@ -14,6 +14,7 @@ from rich.text import Text
 from mercast.content import Filter, Value
 
 _BATCH = 64
+_LEAST_SECONDS = 0.1
 _QUOTES = 20_000
 
 
@@ -32,8 +33,8 @@ def demo(*, filters: int = 10_000, seconds: float = 10.0, seed: int = 1) -> None
     from mercast.matching import Index
     from mercast.workloads import Stock
 
-    if filters < 1 or seconds <= 0:
-        sys.exit("mercast demo: filters must be at least 1, and seconds more than 0")
+    if filters < 1 or not _LEAST_SECONDS <= seconds < float("inf"):
+        sys.exit(f"mercast demo: filters must be at least 1, and seconds at least {_LEAST_SECONDS}")
     console = Console()
     stock, rng = Stock(), random.Random(seed)
     subscriptions = [stock.filter(rng) for _ in range(filters)]
@@ -50,8 +51,8 @@ def demo(*, filters: int = 10_000, seconds: float = 10.0, seed: int = 1) -> None
             batch = [quotes[rng.randrange(_QUOTES)] for _ in range(_BATCH)]
             show.count(batch, index.match_many(batch))
             if not console.is_terminal and show.elapsed >= show.lines + 1:
-                live.console.print(show.line(), highlight=False)
-    console.print(show.line(), highlight=False)
+                live.console.print(show.line(), highlight=False, soft_wrap=True)
+    console.print(show.line() if console.is_terminal else f"\n{show.line()}", highlight=False, soft_wrap=True)
 
 
 class Show:

@@ -35,14 +35,18 @@ def read_declarations(text: str, limits: Limits = DEFAULTS) -> list[Declaration]
     return declarations
 
 
-def _check_keys(node: Any) -> None:
+def _check_keys(document: Any) -> None:
     """YAML lets the last of two equal keys win in silence: here that is a mistake."""
-    seen = set()
-    for key, value in node.value if node.id == "mapping" else ():
-        if str(key.value) in seen:
-            raise ContentError(f"line {key.start_mark.line + 1}: {key.value!r} is given twice")
-        seen.add(str(key.value))
-        _check_keys(value)
+    waiting, met = [document], {id(document)}  # a part that is referred to many times is looked at once
+    while waiting:
+        node, seen = waiting.pop(), set()
+        for key, value in node.value if node.id == "mapping" else ():
+            if str(key.value) in seen:
+                raise ContentError(f"line {key.start_mark.line + 1}: {key.value!r} is given twice")
+            seen.add(str(key.value))
+            if id(value) not in met:
+                met.add(id(value))
+                waiting.append(value)
 
 
 def _declaration(name: Any, body: Any) -> Declaration:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mercast.content.expression import And, Between, Compare, Expression, In, IsNull, Like, Not, Or
 from mercast.content.like import compile_like
-from mercast.content.values import Attributes, Value, kind_of
+from mercast.content.values import Attributes, Value, kind_of, plain
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -33,7 +33,7 @@ def evaluate(expression: Expression, attributes: Attributes) -> bool | None:
     value = attributes.get(expression.name)
     if isinstance(expression, IsNull):
         return value is None
-    return None if value is None else _predicate(expression, value)
+    return None if value is None else _predicate(expression, plain(value))
 
 
 def _predicate(leaf: Compare | Between | In | Like, value: Value) -> bool | None:

@@ -119,13 +119,15 @@ def _checked(name: str, value: Any, limits: Limits) -> Value:
                 "larger data belongs in the payload"
             )
         check_text(value, f"attribute {name!r}")
-    return _plain(value)
+    return plain(value)
 
 
-def _plain(value: Value) -> Value:
-    """The value itself, rid of any subclass (numpy's float64, enums of strings)."""
-    if isinstance(value, bool) or type(value) in _KIND_OF_TYPE:
+def plain(value: Value) -> Value:
+    """The value itself, rid of any subclass (numpy's float64, enums of strings), which may compare in its own way."""
+    if type(value) in _KIND_OF_TYPE:
         return value
     if isinstance(value, str):
         return str.__str__(value)  # not str(value), which an enum answers with its own name
-    return int(value) if isinstance(value, int) else float(value)
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else value

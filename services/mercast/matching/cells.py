@@ -70,14 +70,15 @@ class Cells:
         return int(self.row_of[base - first + bisect(self.cuts, code, first, last)])
 
     def ends(self, place: int, kinds: Array, fine: Array) -> tuple[Array, Array]:
-        """Where fine cells begin and where the next ones do. Missing, false and true have no ends: one value each."""
+        """Where fine cells begin and where the next ones do. Missing, false and true have one value each: no bound can
+        lie inside."""
         cells = self.cells[place][kinds]
         cut = cells["first"] + fine - cells["base"]
         cuts = np.append(np.append(-np.inf, self.cuts), np.inf)
         begin = np.where(cut > cells["first"], cuts[cut], -np.inf)
         end = np.where(cut < cells["last"], cuts[cut + 1], np.inf)
         one_value = kinds <= BOOL
-        return np.where(one_value, -np.inf, begin), np.where(one_value, np.inf, end)
+        return np.where(one_value, np.inf, begin), np.where(one_value, -np.inf, end)
 
 
 def _coarse(fine: int, most: int) -> Array:

@@ -28,7 +28,7 @@ _ROOM = 2.0**-6
 """The least distance between them: many floats wide, even in a dictionary of millions."""
 
 _STEP = 16.0
-"""Distance to the string added last, where a new one is its neighbour: names that count up do not halve their gap."""
+"""Distance of a new string to a neighbour that it is like: names that count up do not halve their gap each time."""
 
 
 def number_codes(value: int | float) -> tuple[float, float]:
@@ -69,7 +69,6 @@ class Strings:
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.ordered = sorted(set(texts))
         self._codes = {text: place * _SPACE for place, text in enumerate(self.ordered)}
-        self._last = ""
 
     def extend(self, texts: Iterable[str]) -> bool:
         """Give new strings codes between their neighbours'; False, with nothing changed, if a gap has no room left."""
@@ -77,7 +76,7 @@ class Strings:
         codes: dict[str, float] = {}
         for place, group in groupby(new, key=lambda text: bisect_left(self.ordered, text)):
             together = list(group)
-            low, high = self._gap(place, len(together))
+            low, high = self._gap(place, together)
             step = (high - low) / (len(together) + 1)
             if step < _ROOM:
                 return False
@@ -85,17 +84,18 @@ class Strings:
         self._codes |= codes
         for text in new:
             insort(self.ordered, text)
-            self._last = text
         return True
 
-    def _gap(self, place: int, count: int) -> tuple[float, float]:
-        """Where to put so many strings before the one at this place: close to the one added last, if it is there."""
+    def _gap(self, place: int, together: list[str]) -> tuple[float, float]:
+        """Where to put these strings before the one at this place: close to the neighbour that they are more like."""
         low, high = self._around(place)
-        near = _STEP * (count + 1)
-        if high - low > near and self.ordered:
-            if place and self.ordered[place - 1] == self._last:
+        near = _STEP * (len(together) + 1)
+        if high - low > near:
+            before = _alike(self.ordered[place - 1], together[0]) if place else 0
+            after = _alike(self.ordered[place], together[-1]) if place < len(self.ordered) else 0
+            if before > after:
                 return low, low + near
-            if place < len(self.ordered) and self.ordered[place] == self._last:
+            if after > before:
                 return high - near, high
         return low, high
 
@@ -129,3 +129,9 @@ class Strings:
 
     def codes(self) -> list[float]:
         return [self._codes[text] for text in self.ordered]
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two strings begin with in common."""
+    unlike = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(unlike, min(len(one), len(other)))

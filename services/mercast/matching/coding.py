@@ -61,8 +61,8 @@ class Coding:
 
     def _rows(self, events: Sequence[Attributes]) -> list[tuple[Any, ...]] | None:
         """The values of each event, taken out without a loop; None if an event has not all attributes."""
-        if len(self.numbers) < 2:  # noqa: PLR2004 - of one name, itemgetter takes the bare value
-            return None
+        if len(self.numbers) < 2 or set(map(type, events)) != {dict}:  # noqa: PLR2004
+            return None  # of one name, itemgetter takes the bare value; other mappings may make up what is missing
         self._values = self._values or itemgetter(*self.numbers)
         try:
             return list(map(self._values, events))

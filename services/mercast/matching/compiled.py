@@ -29,8 +29,6 @@ _TOP = np.uint64(0x8000_8000_8000_8000)
 
 _OUT, _IN, _EDGE = 0, 1, 2
 
-_NOTHING_SEEN = np.empty(0, np.int64)
-
 # The place of a word's lowest bit: this constant shifted left by it differs in the top six bits for each place.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _PLACE = np.zeros(WORD, np.int64)
@@ -44,8 +42,8 @@ class CompiledLoop:
     def __init__(self) -> None:
         self._found = np.empty(_ROOM, np.int32)
 
-    def find(self, bitmaps: Bitmaps, slots: Array, checks: Array, batch: Batch, once: bool) -> Found:
-        seen = np.full(slots["destination"].max(initial=0) + 1, -1) if once else _NOTHING_SEEN
+    def find(self, bitmaps: Bitmaps, slots: Array, checks: Array, batch: Batch, destinations: int) -> Found:
+        seen = np.full(destinations, -1)
         parts: list[Array] = []
         ends = np.empty(len(batch.kinds), np.int64)
         cells = bitmaps.cells

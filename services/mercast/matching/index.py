@@ -73,7 +73,9 @@ class Index:
         part = max(1, self._limits.batch_bytes // (_BYTES_PER_CODE * (1 + len(table.coding.strings))))
         for start in range(0, len(events), part):
             some = events[start : start + part]
-            found = self._loop.find(table.bitmaps, table.slots, table.checks, table.coding.encode(some), once)
+            destinations = table.destinations if once else 0
+            batch = table.coding.encode(some)
+            found = self._loop.find(table.bitmaps, table.slots, table.checks, batch, destinations)
             yield self._without_misses(found, some, once) if table.loose else found
 
     def _without_misses(self, found: Found, events: Sequence[Attributes], once: bool) -> Found:

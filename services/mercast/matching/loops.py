@@ -28,8 +28,8 @@ def kept(found: Found, which: Array) -> Found:
 
 
 class NumpyLoop:
-    def find(self, bitmaps: Bitmaps, slots: Array, checks: Array, batch: Batch, once: bool) -> Found:  # noqa: ARG002
-        """The slots that pass, event after event. With `once`, one slot of each destination would do."""
+    def find(self, bitmaps: Bitmaps, slots: Array, checks: Array, batch: Batch, destinations: int) -> Found:  # noqa: ARG002
+        """The slots that pass, event after event; of each of so many destinations one will do, if that is not 0."""
         rows = [
             bitmaps.cells.row_of[bitmaps.cells.find(place, batch.kinds[:, attribute], batch.low[:, attribute])]
             for place, attribute in enumerate(bitmaps.cells.attributes)

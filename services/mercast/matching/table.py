@@ -102,6 +102,11 @@ class Table:
         return self._checks.rows
 
     @property
+    def destinations(self) -> int:
+        """How many there are."""
+        return len(self._destinations)
+
+    @property
     def nbytes(self) -> int:
         return self.bitmaps.nbytes + self._slots.nbytes + self._checks.nbytes + self._int_ids.nbytes
 
@@ -132,7 +137,7 @@ class Table:
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def add(self, id: Hashable, filter: Filter, destination: Hashable) -> None:
-        is_number = _is_number(id)
+        is_number, destination_number = _is_number(id), self._destination(destination)
         boxes = filter.boxes
         if self._gone > max(1024, len(self._ids) // 2):
             self._drop_what_is_gone()
@@ -145,7 +150,7 @@ class Table:
             if loose:
                 self.loose[len(self._ids)] = filter
             first, last = len(self.checks), len(self.checks) + len(checks)
-            self._slots.extend([(first, last, self._destination(destination), loose)])
+            self._slots.extend([(first, last, destination_number, loose)])
             self._checks.extend(checks)
             self._ids.append(id)
             self._int_ids.extend([id if is_number else 0])

@@ -45,6 +45,8 @@ class TypedMatcher:
         return iter(self._type_of)
 
     def add(self, id: Hashable, type: str | None, filter: Filter, destination: Hashable = None) -> None:
+        if id in self._type_of:
+            raise ValueError(f"there is a filter with the id {id!r} already: remove it first")
         matcher = self._matchers.get(type)
         if matcher is None:
             matcher = self._put(type, Scan())
