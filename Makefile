@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 
 .PHONY: help env test test-quick demo bench lint mutants soak lock clean
 SEEDS ?= 1000
+FIRST ?= 1000
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -46,7 +47,7 @@ mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of 
 	$(BIN)/python tests/mutants.py overlay,routing
 
 soak: $(READY)  ## fault stories from as many seeds as wanted: make soak SEEDS=20000
-	$(BIN)/python tests/sim/soak.py $(SEEDS)
+	$(BIN)/python tests/sim/soak.py $(SEEDS) $(FIRST)
 
 lock: $(READY)  ## make the lock file anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \

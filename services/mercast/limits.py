@@ -52,6 +52,10 @@ class Limits:
     type_depth: int = 32
     """Ancestors of a type; an event is looked up once per ancestor."""
 
+    # -- routing -----------------------------------------------------------------------------------------------------
+    parked: int = 10_000
+    """Events of a broker that wait for a route. They wait for seconds only, while news of the overlay travels."""
+
     # -- matching ----------------------------------------------------------------------------------------------------
     bitmap_bytes: int = 96 * 1024 * 1024
     """Memory of one index's bitmaps. Fewer, coarser cells beyond it: more filters are tested, answers stay exact."""

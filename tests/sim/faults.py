@@ -7,7 +7,7 @@ clients, and an event reaches exactly the subscribers that match, once.
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import networkx as nx
@@ -20,6 +20,7 @@ from mercast.protocol.rows import Published
 from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Subscribe, Unadvertise, Unsubscribe
 from mercast.routing.core import Core
 from mercast.routing.settings import Settings
+from mercast.sim.links import Clock
 from mercast.sim.simulator import Noise, Simulator
 
 SETTINGS = Settings(
@@ -62,8 +63,10 @@ class Story:
 
     def __init__(self, seed: int, record: dict[int, Callable[[str], None]] | None = None) -> None:
         self.rng = random.Random(seed)
+        rule, matcher = self.rng.choice(["paper", "covering"]), self.rng.choice(["scan", "scan", "index"])
+        settings = replace(self.settings, rule=rule, matcher=matcher)
         self.simulator = Simulator(
-            lambda broker, incarnation: self.strategy(broker, incarnation, self.settings), seed, record=record
+            lambda broker, incarnation: self.strategy(broker, incarnation, settings), seed, record=record
         )
         self.clients: dict[str, Client] = {}
         self.arrivals = 0
@@ -73,6 +76,8 @@ class Story:
         graph.add_edges_from((place, self.rng.randrange(place)) for place in range(1, count))
         self.simulator.build(graph.edges, latency=self.rng.uniform(0.001, 0.02))
         self.all = sorted(self.simulator.brokers)
+        for broker in self.all:
+            self.simulator.set_clock(broker, Clock(self.rng.uniform(-5, 5), self.rng.uniform(0.97, 1.03)))
 
     # -- what may happen ---------------------------------------------------------------------------------------------
 

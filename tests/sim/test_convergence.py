@@ -1,12 +1,19 @@
 """D-DBR in the simulator: convergence by messages, exact delivery, settling."""
 
+import random
+
 import networkx as nx
 import pytest
 
 from mercast.content import AttributeType, Declaration, Filter
-from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Subscribe, Unsubscribe
+from mercast.protocol.messages import Record, Update
+from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Received, Subscribe, Unsubscribe
 from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.filtering.fbr import FBR
+from mercast.routing.filtering.flooding import Flooding
 from mercast.routing.settings import Settings
+from mercast.sim.costs import Given
+from mercast.sim.links import Clock
 from mercast.sim.simulator import Simulator
 
 
@@ -126,3 +133,78 @@ def test_a_broker_that_comes_late_learns_all_types(overlay):
     overlay.start(4)
     overlay.run(14)
     assert overlay.brokers[4].types.lineage("bond") == ("bond", "quote")
+
+
+def test_a_request_number_is_used_once(overlay):
+    overlay.do(0, Subscribe("c", 1, "quote", Filter()))
+    overlay.do(0, Unsubscribe("c", 1, 1))
+    overlay.do(0, Subscribe("c", 0, "quote", Filter()))
+    assert "number requests upwards from 1" in overlay.answers[0, "c", 1].refused
+    assert "number requests upwards from 1" in overlay.answers[0, "c", 0].refused
+    overlay.brokers[0].validate()
+
+
+def test_heart_beats_tell_the_way_and_the_clock_of_a_neighbour():
+    simulator = Simulator(DDBR, seed=1)
+    simulator.build([(0, 1)], latency=0.02)
+    simulator.set_clock(1, Clock(offset=5.0))
+    simulator.run(10)
+    seen, back = simulator.brokers[0].neighbourhood.neighbours[1], simulator.brokers[1].neighbourhood.neighbours[0]
+    assert (seen.rtt, seen.clock_offset) == pytest.approx((0.04, 5.0))
+    assert (back.rtt, back.clock_offset) == pytest.approx((0.04, -5.0))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_clock_that_goes_wrong_stops_nothing(seed):
+    rng = random.Random(seed)
+    simulator = Simulator(DDBR, seed=1)
+    simulator.build([(0, 1), (1, 2)])
+    simulator.set_clock(1, Clock(rng.uniform(-9, 9), rng.uniform(0.9, 1.1)))
+    simulator.run(20)
+    assert all(core.state.reachable == {0, 1, 2} for core in simulator.brokers.values())
+
+
+@pytest.mark.parametrize("strategy", [DDBR, FBR, Flooding])
+def test_a_broker_that_is_gone_for_good_is_forgotten(strategy):
+    simulator = Simulator(lambda *who: strategy(*who, Settings(purge_after=5.0)), seed=1)
+    simulator.build([(0, 1), (1, 2), (2, 3)])
+    simulator.run(5)
+    simulator.do(3, Publish("p", 1, "quote", {}, 0))
+    simulator.run(6)
+    simulator.crash(3)
+    simulator.run(30)
+    core = simulator.brokers[0]
+    assert 3 not in core.state
+    assert len(core.seen) == len(core._received_before) == 0
+
+
+@pytest.mark.parametrize(("broker", "cost"), [(2, 300), (2, 0), (2**15, 1)])
+def test_a_record_that_no_table_can_hold_is_ignored(broker, cost):
+    simulator = Simulator(DDBR, seed=1)
+    simulator.build([(0, 1)])
+    simulator.run(3)
+    record = Record(broker, 1, 1, (0,), ((0, cost),))
+    simulator.do(0, Received(1, (Update(b"", 0, (record,)),)))
+    simulator.do(0, Publish("p", 1, "quote", {}, 0))
+    assert simulator.brokers[0].state.reachable == {0, 1}
+    assert broker not in simulator.brokers[0].state
+
+
+def test_a_broker_number_that_fits_no_list_is_refused():
+    with pytest.raises(ValueError, match="numbered from 0 to 32767"):
+        DDBR(2**15, 1)
+
+
+def test_a_paused_broker_does_not_work_on():
+    simulator = Simulator(DDBR, seed=1, cost=Given(per_filter=0.1, per_send=0.0))
+    simulator.start(0)
+    simulator.do(0, Subscribe("s", 1, "quote", Filter()))
+    for number in range(5):
+        simulator.do(0, Publish("p", 2 + number, "quote", {}, 0))
+    simulator.run(0.15)
+    simulator.pause(0)
+    simulator.run(5)
+    assert len(simulator.deliveries) <= 2
+    simulator.resume(0)
+    simulator.run(9)
+    assert len(simulator.deliveries) == 5

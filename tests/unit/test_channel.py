@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercast.content.event import EventId
-from mercast.overlay.channel import Patience
+from mercast.overlay.channel import Channel, Patience
 from mercast.overlay.exchange import Exchange, Request
 from mercast.overlay.seen import Seen, SeenWindow
+from mercast.protocol.messages import Put
 
 
 class Ears:
@@ -156,6 +157,68 @@ def test_a_difference_is_found_by_digest_and_mended(damage):
     assert pair.exchanges[2].differences == 1
     assert pair.agree()
     assert pair.exchanges[2].said[1] == pair.exchanges[1].told[2]
+
+
+def channels():
+    one, other = Channel(1, 2, Patience(resend_after=1.0)), Channel(2, 1, Patience(resend_after=1.0))
+    one.start((1, 1), ())
+    other.start((1, 1), ())
+    return one, other
+
+
+def test_what_was_lost_is_sent_again_though_there_is_always_news():
+    one, other = channels()
+    one.put(Put(("key", 0), 0))
+    assert one.message(0.0, int).items == (Put(("key", 0), 0),)  # and is lost
+    for number in range(1, 20):
+        one.put(Put(("key", number), number))
+        now = 0.5 * number
+        if (message := one.message(now, int)) is not None:
+            other.receive(message)
+        if (answer := other.message(now, int)) is not None:
+            one.receive(answer)
+    assert not one.unsettled
+
+
+def test_after_a_loss_answers_pull_all_the_rest():
+    one, other = channels()
+    for number in range(1_000):
+        one.put(Put(("key", number), number))
+    one.message(0.0, int)  # lost
+    applied, message = [], one.message(1.0, int)
+    while message is not None:
+        applied += other.receive(message).items
+        one.receive(other.message(1.0, int))
+        message = one.message(1.0, int)
+    assert [number for number, _ in applied] == list(range(1, 1_001))
+
+
+def test_a_lost_answer_is_asked_for():
+    one, other = channels()
+    one.put(Put(("key", 0), 0))
+    other.receive(one.message(0.0, int))
+    other.await_consequences(1)
+    one.receive(other.message(0.0, int))
+    assert one.message(0.0, int) is None
+    other.settle((1, 1), 1)
+    other.message(0.5, int)  # says that it is settled, and is lost
+    assert list(one.unsettled) == [1]
+    other.receive(one.message(1.0, int))
+    one.receive(other.message(1.0, int))
+    assert not one.unsettled
+
+
+def test_what_another_caused_to_be_told_is_waited_for():
+    pair = Pair()
+    pair.run(5)
+    first, second = Request("client", 1), Request("client", 2)
+    for request in (first, second):
+        pair.exchanges[1].open(request)
+        pair.exchanges[1].tell(2, ("key", 1), "value", request)
+        pair.exchanges[1].close_if_settled(request)
+    assert pair.exchanges[1].settled == []
+    pair.run(5)
+    assert pair.exchanges[1].settled == [first, second]
 
 
 def test_a_restarted_peer_is_told_everything_again_and_its_old_words_go():

@@ -49,7 +49,7 @@ def test_a_change_comes_after_what_it_changes():
     assert first.declare(9, 1, plain) == Statement(1, 9, 1)
     second.learn(Statement(1, 9, 1), plain)
     assert second.declare(2, 1, more) == Statement(2, 2, 1)
-    assert second.declare(2, 1, more) is None
+    assert second.declare(2, 1, more) == Statement(2, 2, 1)
     assert second.types.declared["a"] == more
 
 

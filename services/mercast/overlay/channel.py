@@ -1,7 +1,7 @@
 """The reliable channel between two brokers: control state, in order and once, whatever the network loses or doubles.
 
-- A side numbers its items within a stream. The other applies them in order and answers how far it has come; what is
-  not answered in time is sent again.
+- A side numbers its items within a stream. The other applies them in order and answers how far it has come. If the
+  answers make no progress for a while, all that was not answered is sent again, and an answer is asked for.
 - A stream is (incarnation, number). A new one starts anew: the other side forgets what it had and takes the items from
   the first. A side starts one when the other was restarted, or has forgotten (it answers 0 to a stream under way).
 - From time to time, when all is answered, a side sends a digest of what it has told. If the other's is not the same it
@@ -12,9 +12,10 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
-from mercast.protocol.messages import Control
+from mercast.protocol.messages import Complete, Control
 
 NO_STREAM = (-1, -1)
 
@@ -51,6 +52,8 @@ class Channel:
         self._unanswered: deque[tuple[int, Any]] = deque()
         self.unsettled: dict[int, Any] = {}
         """Our items that are not settled, by their numbers."""
+        self._latest: dict[Any, int] = {}
+        """The newest of these about each key."""
         self._next = 1
         self._sent = 0
         self._send_again = float("inf")
@@ -67,6 +70,8 @@ class Channel:
         number, self._next = self._next, self._next + 1
         self._unanswered.append((number, item))
         self.unsettled[number] = item
+        if not isinstance(item, Complete):
+            self._latest[item.key] = number
         return number
 
     def start(self, stream: tuple[int, int], items: Iterable[Any]) -> None:
@@ -74,6 +79,8 @@ class Channel:
         self._stream = stream
         self._unanswered.clear()
         self.unsettled.clear()
+        self._latest.clear()
+        self._send_again = float("inf")
         self._next, self._sent = 1, 0
         for item in items:
             self.put(item)
@@ -99,7 +106,7 @@ class Channel:
                 if number == self._applied + 1:
                     self._applied = number
                     items.append((number, item))
-            self._owes_answer = self._owes_answer or bool(message.items) or anew
+            self._owes_answer = self._owes_answer or bool(message.items) or anew or message.asks
         return Arrival(anew, items, self._answered(message))
 
     def _answered(self, message: Control) -> list[int]:
@@ -107,11 +114,18 @@ class Channel:
             return []
         while self._unanswered and self._unanswered[0][0] <= message.applied:
             self._unanswered.popleft()
+            self._send_again = float("inf")  # there is progress: wait anew
         waiting = set(message.unsettled)
         settled = sorted(n for n in self.unsettled if n <= message.applied and n not in waiting)
         for number in settled:
-            del self.unsettled[number]
+            item = self.unsettled.pop(number)
+            if not isinstance(item, Complete) and self._latest.get(item.key) == number:
+                del self._latest[item.key]
         return settled
+
+    def waiting_for(self, key: Any) -> int | None:
+        """The number of our newest item about this key, if it is not settled."""
+        return self._latest.get(key)
 
     def is_forgotten_by(self, message: Control) -> bool:
         """The peer has confirmed items of this stream before, and now knows none: it lost what it had.
@@ -136,18 +150,23 @@ class Channel:
         compare = now >= self._compare_at and not self._unanswered
         if now >= self._compare_at or self._compare_at == float("inf"):
             self._compare_at = now + self._patience.compare_every
-        again = now >= self._send_again
-        start = 0 if again else self._sent
-        items = [item for number, item in self._unanswered if number > start][:_WINDOW]
-        first = next((number for number, _ in self._unanswered if number > start), self._next)
-        if not items and not self._owes_answer and not (again and self.unsettled) and not compare:
+        again = now >= self._send_again and bool(self.unsettled)
+        answered = (self._unanswered[0][0] if self._unanswered else self._next) - 1
+        if again:
+            self._sent = answered
+        if again or not self.unsettled or self._send_again == float("inf"):
+            self._send_again = now + self._patience.resend_after if self.unsettled else float("inf")
+        first = max(self._sent, answered) + 1
+        items = tuple(
+            item for _, item in islice(self._unanswered, first - 1 - answered, first - 1 - answered + _WINDOW)
+        )
+        if not items and not self._owes_answer and not again and not compare:
             return None
-        self._sent = max(self._sent, first + len(items) - 1)
+        self._sent = first + len(items) - 1
         self._owes_answer = False
-        self._send_again = now + self._patience.resend_after if self.unsettled else float("inf")
         return Control(
-            self._me, self.peer, 0, self._stream, first, tuple(items),
-            self.heard, self._applied, tuple(sorted(self._consequences)), digest() if compare else None,
+            self._me, self.peer, 0, self._stream, first, items,
+            self.heard, self._applied, tuple(sorted(self._consequences)), again, digest() if compare else None,
         )  # fmt: skip
 
     def next_deadline(self) -> float:

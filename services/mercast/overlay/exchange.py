@@ -117,16 +117,20 @@ class Exchange:
         if key not in told or told[key] != value:
             told[key] = value
             self._put(peer, Put(key, value), key, cause)
+        else:
+            self.wait_for(peer, key, cause)
 
     def untell(self, peer: int, key: Key, cause: Cause) -> None:
         if self.told[peer].pop(key, None) is not None:
             self._put(peer, Drop(key), key, cause)
+        else:
+            self.wait_for(peer, key, cause)
 
     def wait_for(self, peer: int, key: Key, cause: Cause) -> None:
-        """Let a cause wait for what others caused to be told of this key, as far as it is not settled."""
-        for number, item in self._channels[peer].unsettled.items():
-            if not isinstance(item, Complete) and item.key == key:
-                self._wait((peer, number), key, cause)
+        """Let a cause wait for what others caused to be told of this key, if it is not settled."""
+        number = self._channels[peer].waiting_for(key)
+        if number is not None:
+            self._wait((peer, number), key, cause)
 
     def _put(self, peer: int, item: Put | Drop, key: Key, cause: Cause) -> None:
         self._touched.add(peer)

@@ -9,12 +9,14 @@ from functools import cached_property
 from hashlib import blake2b
 
 from mercast.overlay.routes import Routes
-from mercast.overlay.topology import Topology
+from mercast.overlay.topology import MOST_BROKERS, MOST_COST, Topology
 from mercast.protocol.messages import Record
 
 
 class LinkState:
     def __init__(self, me: int, incarnation: int, clusters: tuple[int, ...] = (0,)) -> None:
+        if not 0 <= me < MOST_BROKERS:
+            raise ValueError(f"broker {me}: brokers are numbered from 0 to {MOST_BROKERS - 1}")
         self.me = me
         self._records = {me: Record(me, incarnation, 0, clusters, ())}
 
@@ -35,7 +37,9 @@ class LinkState:
 
     def learn(self, records: Iterable[Record]) -> list[Record]:
         """Take in the records that are news; answer those."""
-        news = [record for record in records if record.broker != self.me and self._is_news(record)]
+        news = [
+            record for record in records if record.broker != self.me and _is_sound(record) and self._is_news(record)
+        ]
         for record in news:
             self._put(record)
         return news
@@ -79,3 +83,10 @@ class LinkState:
 
     def unreachable(self) -> set[int]:
         return self._records.keys() - self.reachable
+
+
+def _is_sound(record: Record) -> bool:
+    """A record that no table can hold is nobody's: it must not get in, nor be passed on."""
+    brokers = (record.broker, *(neighbour for neighbour, _ in record.links))
+    costs = (cost for _, cost in record.links)
+    return all(0 <= broker < MOST_BROKERS for broker in brokers) and all(1 <= cost <= MOST_COST for cost in costs)

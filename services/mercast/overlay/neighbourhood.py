@@ -34,10 +34,28 @@ class Neighbour:
     def __init__(self, cost: int, now: float) -> None:
         self.cost = cost
         self.last_heard = now
-        self.last_sent = 0.0
-        """When its last heart-beat was sent, by its clock."""
+        self.beat: tuple[float, float] | None = None
+        """When its last heart-beat was sent, by its clock, and when it was received, by ours."""
+        self.rtt: float | None = None
+        """Seconds to the neighbour and back."""
+        self.clock_offset: float | None = None
+        """Seconds that the neighbour's clock is ahead of ours, give or take half of the RTT."""
         self.differed = False
         """Its last heart-beat had another digest than ours."""
+
+    def answer(self, digest: bytes, now: float) -> HeartBeat:
+        """The next heart-beat to it."""
+        if self.beat is None:
+            return HeartBeat(digest, now)
+        sent, received = self.beat
+        return HeartBeat(digest, now, sent, now - received)
+
+    def measure(self, now: float, beat: HeartBeat) -> None:
+        """What a heart-beat tells of the way and of the neighbour's clock."""
+        self.beat = beat.sent, now
+        if beat.echo is not None:
+            self.rtt = now - beat.echo - beat.held
+            self.clock_offset = beat.sent + self.rtt / 2 - now
 
 
 class Neighbourhood:
@@ -75,14 +93,14 @@ class Neighbourhood:
         patience = self._timing.heart_beat * (self._timing.misses + 0.5)
         silent = [who for who, neighbour in self.neighbours.items() if now - neighbour.last_heard > patience]
         digest = self.state.digest
-        return [(who, HeartBeat(digest, now, one.last_sent)) for who, one in self.neighbours.items()], silent
+        return [(who, one.answer(digest, now)) for who, one in self.neighbours.items()], silent
 
     def next_deadline(self) -> float:
         return self._next_beat
 
-    def heard_beat(self, neighbour: int, beat: HeartBeat) -> Outgoing:
+    def heard_beat(self, now: float, neighbour: int, beat: HeartBeat) -> Outgoing:
         one = self.neighbours[neighbour]
-        one.last_sent = beat.sent
+        one.measure(now, beat)
         differs = beat.digest != self.state.digest
         # News is usually on its way already: only a difference that lasts is worth telling everything.
         lasting, one.differed = differs and one.differed, differs

@@ -66,8 +66,10 @@ class HeartBeat(NamedTuple):
 
     digest: bytes
     sent: float
-    echo: float
-    """When the neighbour's last heart-beat was sent, by its own clock; with `sent`, this gives RTT and clock offset."""
+    echo: float | None = None
+    """When the neighbour's last heart-beat was sent, by its own clock."""
+    held: float = 0.0
+    """How long ago that was received here: the way there and back took the rest of the time since `echo`."""
 
 
 class Put(NamedTuple):
@@ -104,6 +106,8 @@ class Control(NamedTuple):
     """All its items up to this one have been applied."""
     unsettled: tuple[int, ...]
     """Of those, the ones whose consequences others have not acknowledged yet."""
+    asks: bool = False
+    """Whether an answer is wanted even if there is nothing new to answer to."""
     digest: int | None = None
     """Of all that the source has told the target, from time to time."""
 

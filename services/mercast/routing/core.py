@@ -13,6 +13,7 @@ from mercast.content.event import Event, EventId, check_event
 from mercast.content.filter import Filter
 from mercast.content.interest import Advertisement, Interest, Subscription
 from mercast.content.types import Declaration, Types
+from mercast.limits import DEFAULTS
 from mercast.matching import Index, Scan, TypedMatcher, Work
 from mercast.overlay.exchange import NOBODY, Cause, Exchange, Key, Request
 from mercast.overlay.linkstate import LinkState
@@ -51,6 +52,8 @@ class Core(ABC):
         """Peers that we have met, each with the incarnation that we met."""
         self._lost: dict[int, float] = {}
         """Peers out of reach, and since when."""
+        self._unreachable: dict[int, float] = {}
+        """The same of all brokers, peers or not."""
         self._settle_by: dict[Request, float] = {}
         self._parked: list[tuple[float, Forward]] = []
         self._splitter: Splitter | None = None
@@ -109,8 +112,8 @@ class Core(ABC):
             self.neighbourhood.next_deadline(),
             self.exchange.next_deadline(),
             min(self._settle_by.values(), default=float("inf")),
-            min((until for until, _ in self._parked), default=float("inf")),
-            min(self._lost.values(), default=float("inf")) + self.settings.purge_after,
+            self._parked[0][0] if self._parked else float("inf"),
+            min((*self._lost.values(), *self._unreachable.values()), default=float("inf")) + self.settings.purge_after,
         )
 
     # -- what a strategy decides -------------------------------------------------------------------------------------
@@ -158,6 +161,7 @@ class Core(ABC):
 
     def _declare(self, asked: stimuli.Declare) -> None:
         try:
+            self._check_new(Local(asked.client, asked.request))
             statement = self.declared.declare(self.me, self.incarnation, asked.declaration)
         except ContentError as error:
             self._effects.append(Answer(asked.client, asked.request, refused=str(error)))
@@ -165,12 +169,11 @@ class Core(ABC):
         self._effects.append(Answer(asked.client, asked.request))
         self._because(Request(asked.client, asked.request), lambda cause: self._state(statement, cause))
 
-    def _state(self, statement: Statement | None, cause: Cause) -> None:
-        """Tell the neighbours of a declaration that is news, and see what it changes here."""
-        if statement is not None:
-            for neighbour in sorted(self._knows_types):
-                self.exchange.tell(neighbour, statement, self.declared.statements[statement], cause)
-            self.types_changed(cause)
+    def _state(self, statement: Statement, cause: Cause) -> None:
+        """Tell the neighbours of a declaration, and see what it changes here."""
+        for neighbour in sorted(self._knows_types):
+            self.exchange.tell(neighbour, statement, self.declared.statements[statement], cause)
+        self.types_changed(cause)
 
     def _advertise(self, asked: stimuli.Advertise) -> None:
         local = Local(asked.client, asked.request)
@@ -187,13 +190,18 @@ class Core(ABC):
         try:
             interest: Interest = kind(name, filter)
             interest.check(self.types)
-            if local in self.clients.advertisements or local in self.clients.subscriptions:
-                raise ContentError(f"request {local.request} has been made before: number requests upwards")
+            self._check_new(local)
         except ContentError as error:
             self._effects.append(Answer(local.client, local.request, refused=str(error)))
             return
         self._effects.append(Answer(local.client, local.request))
         self._because(Request(*local), lambda cause: add(local, interest, cause))
+
+    def _check_new(self, local: Local) -> None:
+        """A request is known by its number while anything of it is left."""
+        made = local in self.clients.advertisements or local in self.clients.subscriptions
+        if made or Request(*local) in self._settle_by or local.request < 1:
+            raise ContentError(f"request {local.request} has been made before: number requests upwards from 1")
 
     def _add_advertisement(self, local: Local, advertisement: Advertisement, cause: Cause) -> None:
         self.clients.advertisements[local] = advertisement
@@ -206,9 +214,12 @@ class Core(ABC):
         self._end(asked, Local(asked.client, asked.subscribed), self.clients.subscriptions, self._drop_subscription)
 
     def _end(self, asked: Any, local: Local, table: dict[Local, Any], drop: Callable[[Local, Cause], None]) -> None:
-        if local not in table:
-            reason = f"request {local.request} made nothing that could be taken back"
-            self._effects.append(Answer(asked.client, asked.request, refused=reason))
+        try:
+            self._check_new(Local(asked.client, asked.request))
+            if local not in table:
+                raise ContentError(f"request {local.request} made nothing that could be taken back")
+        except ContentError as error:
+            self._effects.append(Answer(asked.client, asked.request, refused=str(error)))
             return
         self._effects.append(Answer(asked.client, asked.request))
         self._because(Request(asked.client, asked.request), lambda cause: drop(local, cause))
@@ -312,11 +323,13 @@ class Core(ABC):
                 case Control():
                     self._control(message)
                 case HeartBeat():
-                    self._send_all(self.neighbourhood.heard_beat(arrival.neighbour, message))
+                    self._send_all(self.neighbourhood.heard_beat(self._now, arrival.neighbour, message))
                 case Update():
                     if message.hops <= self.hop_limit:
+                        before = self.state.routes
                         self._send_all(self.neighbourhood.heard_update(arrival.neighbour, message))
-                        self._look_around()
+                        if self.state.routes is not before:  # there was news
+                            self._look_around()
 
     def _control(self, message: Control) -> None:
         if message.target == self.me:
@@ -351,6 +364,7 @@ class Core(ABC):
                 self._incarnations[peer] = self.state[peer].incarnation
                 self.exchange.meet(peer)
                 self.met(peer)
+        self._unreachable = {who: self._unreachable.get(who, self._now) for who in self.state.unreachable()}
         self._tell_types(now & self.neighbourhood.neighbours.keys())
         self._unpark()
         self.overlay_changed()
@@ -386,7 +400,9 @@ class Core(ABC):
             self.send(neighbour, message)
 
     def park(self, forward: Forward) -> None:
-        """No route now: wait for one, for a while."""
+        """No route now: wait for one, for a while; of too many, the oldest waits no longer."""
+        if len(self._parked) >= DEFAULTS.parked:
+            self.drop(self._parked.pop(0)[1].packet, "no route")
         self._parked.append((self._now + self.settings.wait_for_route, forward))
 
     def _unpark(self) -> None:
@@ -411,16 +427,22 @@ class Core(ABC):
             self._effects.append(Settled(request.client, request.number, self.exchange.missing(request)))
             self.exchange.give_up(request)
             del self._settle_by[request]
-        for peer in [who for who, since in self._lost.items() if since + self.settings.purge_after <= self._now]:
+        for peer in self._due(self._lost):
             del self._lost[peer], self._incarnations[peer]
             self.exchange.part(peer)
-            self.state.forget(peer)
-            self.seen.forget(peer)
-            self._received_before.forget(peer)
+        for broker in self._due(self._unreachable):
+            del self._unreachable[broker]
+            self.state.forget(broker)
+            self.seen.forget(broker)
+            self._received_before.forget(broker)
         for until, forward in self._parked:
             if until <= self._now:
                 self.drop(forward.packet, "no route")
         self._parked = [(until, forward) for until, forward in self._parked if until > self._now]
+
+    def _due(self, since: dict[int, float]) -> list[int]:
+        """Those that were lost so long ago that what is known of them is to be forgotten."""
+        return [who for who, when in since.items() if when + self.settings.purge_after <= self._now]
 
     def _batch(self, batch: stimuli.Batch) -> None:
         for stimulus in batch.stimuli:

@@ -6,8 +6,6 @@ declared in their order; one that contradicts those before it counts for nothing
 have the same types, and of two that contradict each other because they were made at the same time, one wins everywhere.
 """
 
-from contextlib import suppress
-
 from mercast.content.errors import ContentError
 from mercast.content.types import Declaration, Types
 from mercast.limits import DEFAULTS, Limits
@@ -20,11 +18,13 @@ class Declared:
         self.statements: dict[Statement, Declaration] = {}
         self._limits = limits
         self._last = Statement(0, 0, 0)
+        self._refused = False
+        """Whether there is a statement that counts for nothing."""
 
-    def declare(self, broker: int, incarnation: int, declaration: Declaration) -> Statement | None:
-        """A new statement, or None if it is declared just so already; ContentError if it contradicts what is."""
+    def declare(self, broker: int, incarnation: int, declaration: Declaration) -> Statement:
+        """A new statement, or the one by which it is declared just so already; ContentError if it contradicts it."""
         if self.types.declared.get(declaration.name) == declaration:
-            return None
+            return max(one for one, known in self.statements.items() if known == declaration)
         if len(self.statements) >= self._limits.declarations:
             raise ContentError(f"there are {self._limits.declarations} declarations of types, which is the limit")
         statement = Statement(self._last.number + 1, broker, incarnation)
@@ -36,18 +36,27 @@ class Declared:
         """Take in another broker's statement; whether it is news."""
         if statement in self.statements:
             return False
-        comes_last = statement > self._last
+        in_order = statement > self._last
+        # Where nothing contradicts anything, the order makes no difference but among declarations of one type.
+        apart = not self._refused and declaration.name not in self.types.declared
         self._keep(statement, declaration)
-        if not comes_last:
-            self.types = Types(self._limits)
-        for known in (statement,) if comes_last else sorted(self.statements):
-            self._declare(self.statements[known])
+        if not (in_order or apart) or not self._declare(declaration):
+            self._declare_anew()
         return True
+
+    def _declare_anew(self) -> None:
+        self.types, self._refused = Types(self._limits), False
+        for statement in sorted(self.statements):
+            self._refused = not self._declare(self.statements[statement]) or self._refused
 
     def _keep(self, statement: Statement, declaration: Declaration) -> None:
         self.statements[statement] = declaration
         self._last = max(self._last, statement)
 
-    def _declare(self, declaration: Declaration) -> None:
-        with suppress(ContentError):  # it contradicts an earlier one, here as everywhere
+    def _declare(self, declaration: Declaration) -> bool:
+        """Whether it is declared now; else it contradicts an earlier one, here as everywhere."""
+        try:
             self.types.declare(declaration)
+        except ContentError:
+            return False
+        return True

@@ -1,5 +1,6 @@
 """What lies between brokers: links with latency, bandwidth and noise, and clocks that differ."""
 
+from math import inf, nextafter
 from typing import Any, NamedTuple
 
 from mercast.overlay.split import ENTRY
@@ -30,7 +31,11 @@ class Clock(NamedTuple):
         return time * self.rate + self.offset
 
     def time_of(self, shown: float) -> float:
-        return (shown - self.offset) / self.rate
+        """When it will show this, or a little more: never less, by however little that rounding may give."""
+        time = (shown - self.offset) / self.rate
+        while self.shows(time) < shown:
+            time = nextafter(time, inf)
+        return time
 
 
 class Link:

@@ -221,7 +221,7 @@ class Simulator:
                 self._schedule_tick(broker, core)
                 self._work_on(broker)
 
-        self.at(self.now + seconds, done)
+        self.at(self.now + seconds, lambda: self._when_awake(broker, done))
 
     def _clock(self, broker: int) -> Clock:
         return self._clocks.get(broker, _TRUE)

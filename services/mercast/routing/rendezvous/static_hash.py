@@ -96,6 +96,7 @@ class StaticHash(ListRouting):
         if forward.note == TO_OWNER:
             self._spread(forward.packet, forward.hops)
             if not self.clients.interested(self.types, forward.packet.event):
+                self.copied(forward, neighbour, interested=False)
                 return
         super().arrived(forward, neighbour)
 
