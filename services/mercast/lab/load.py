@@ -123,13 +123,14 @@ def knee(journeys: tuple[Journey, ...], events: int, price: Price = as_counted) 
 
 
 @experiment("A4", "who works on a line of 10 brokers with 2,000 subscriptions at its end, 3,000 events a minute")
-def line(setting: Setting) -> Iterator[Row]:
+def line(setting: Setting) -> Iterator[Row | Figure]:
     """Only events that somebody wants are published: what nobody wants goes nowhere."""
     rng, workload = random.Random(setting.seed), Stock()
     filters = [workload.filter(rng) for _ in range(2_000)]
     asked: list[tuple[int, Stimulus]] = [(0, Advertise("p", 1, "quote", Filter()))]
     asked += [(9, Subscribe(f"s{number % 100}", number, "quote", filter)) for number, filter in enumerate(filters)]
     contents = [wanted(workload, filters, rng) for _ in range(setting.size(3_000, 150))]
+    series = []
     for name, strategy in (("FBR", FBR), ("D-DBR", DDBR)):
         setting.progress(f"{name}, {len(contents)} events")
         brokers = world(strategy, pairwise(range(10)), asked).brokers
@@ -149,6 +150,9 @@ def line(setting: Setting) -> Iterator[Row]:
         told = ", ".join(f"{figure:.0f}" for figure in busy)
         why = f"latency {1e3 * load.latency:.0f} ms"
         yield holds(f"{name}: CPU", f"63%: {who}{others}", f"{told}%", near, why)
+        series.append(Series(name, list(enumerate(busy, 1))))
+        series.append(Series(name, [(at, 63 if working else 2) for at, working in enumerate(works, 1)], paper=True))
+    yield Figure("Fig. 14: who works on a line of 10", "broker", "CPU, %", series)
 
 
 def wanted(workload: Stock, filters: list[Filter], rng: random.Random) -> dict[str, Value]:

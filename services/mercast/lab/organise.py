@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from mercast.lab.experiment import Row, Setting, Verdict, experiment, judged, within
+from mercast.lab.experiment import Figure, Row, Series, Setting, Verdict, experiment, judged, within
 from mercast.lab.overlays import random_overlay
 from mercast.overlay.organise import Organiser, Rule, Step, Traffic
 from mercast.overlay.routes import Routes
@@ -65,7 +65,7 @@ Outcomes: TypeAlias = dict[int, list[Outcome]]
 
 
 @experiment("A13", "self-organising reconfiguration, 70 brokers, 1 to 100 messages a minute between every two")
-def reconfiguration(setting: Setting) -> Iterator[Row]:
+def reconfiguration(setting: Setting) -> Iterator[Row | Figure]:
     seeds = range(setting.seed, setting.seed + setting.size(5, 1))
     worlds = [(random_overlay(BROKERS, DEGREE, seed), random_rates(BROKERS, seed)) for seed in seeds]
     starts = [mean_hops(*world) for world in worlds]
@@ -73,6 +73,8 @@ def reconfiguration(setting: Setting) -> Iterator[Row]:
     why = f"connected G(n, m) of {BROKERS * DEGREE // 2} links, seed by seed: {each}"
     yield within("hops before", BEFORE, float(np.mean(starts)), 0.10, why=why)
     yield within("routing accuracy before", 0.252, 1 / float(np.mean(starts)), 0.10, why="1 / hops")
+    series = [Series("before", [(limit, float(np.mean(starts))) for limit in LIMITS])]
+    series.append(Series("after, MaxDegree not stated", [(limit, AFTER) for limit in LIMITS], paper=True))
     for reading in (LITERAL, CARRIED) if setting.scale == "quick" else (LITERAL, ASKING_ON, CARRIED):
         outcomes = {}
         for limit in LIMITS[: setting.size(len(LIMITS), 2)]:
@@ -81,6 +83,9 @@ def reconfiguration(setting: Setting) -> Iterator[Row]:
         if reading == LITERAL:
             yield from savings(outcomes)
         yield calm(reading, outcomes)
+        after = [(limit, float(np.mean([one.hops[-1] for one in some]))) for limit, some in outcomes.items()]
+        series.append(Series(f"after, {reading.name}", after))
+    yield Figure("Fig. 22: hops per message", "MaxDegree", "hops", series)
 
 
 def savings(outcomes: Outcomes) -> Iterator[Row]:
