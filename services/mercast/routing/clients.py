@@ -11,8 +11,20 @@ class Clients:
     def __init__(self, table: TypedMatcher) -> None:
         self.advertisements: dict[Local, Advertisement] = {}
         self.subscriptions: dict[Local, Subscription] = {}
+        self._advertisers: dict[str, dict[Local, None]] = {}
+        """The advertisements of each client: every publish looks them up."""
         self._without_echo: set[Local] = set()
         self._matcher = table
+
+    def advertise(self, local: Local, advertisement: Advertisement) -> None:
+        self.advertisements[local] = advertisement
+        self._advertisers.setdefault(local.client, {})[local] = None
+
+    def unadvertise(self, local: Local) -> None:
+        del self.advertisements[local]
+        del self._advertisers[local.client][local]
+        if not self._advertisers[local.client]:
+            del self._advertisers[local.client]
 
     def subscribe(self, local: Local, subscription: Subscription, echo: bool) -> None:
         self.subscriptions[local] = subscription
@@ -34,7 +46,7 @@ class Clients:
         return {client: tuple(requests) for client, requests in found.items()}
 
     def advertisements_of(self, client: str) -> list[Local]:
-        return [local for local in self.advertisements if local.client == client]
+        return list(self._advertisers.get(client, ()))
 
     def subscriptions_of(self, client: str) -> list[Local]:
         return [local for local in self.subscriptions if local.client == client]

@@ -204,7 +204,7 @@ class Core(ABC):
             raise ContentError(f"request {local.request} has been made before: number requests upwards from 1")
 
     def _add_advertisement(self, local: Local, advertisement: Advertisement, cause: Cause) -> None:
-        self.clients.advertisements[local] = advertisement
+        self.clients.advertise(local, advertisement)
         self.advertised(local, advertisement, cause)
 
     def _unadvertise(self, asked: stimuli.Unadvertise) -> None:
@@ -225,7 +225,7 @@ class Core(ABC):
         self._because(Request(asked.client, asked.request), lambda cause: drop(local, cause))
 
     def _drop_advertisement(self, local: Local, cause: Cause) -> None:
-        del self.clients.advertisements[local]
+        self.clients.unadvertise(local)
         self.unadvertised(local, cause)
 
     def _drop_subscription(self, local: Local, cause: Cause) -> None:
