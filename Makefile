@@ -39,8 +39,9 @@ lint: $(READY)  ## ruff, mypy, import contract
 demo: $(READY)  ## 10,000 filters against a stream of stock quotes, for ten seconds
 	$(BIN)/mercast demo
 
-bench: $(READY)  ## speed of matching, beside its yardstick
+bench: $(READY)  ## speed of matching and of the simulator, each beside its yardstick (some fifteen minutes)
 	$(BIN)/mercast bench all
+	$(BIN)/mercast bench simulator
 
 mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of content and matching, 300 of overlay and routing
 	$(BIN)/python tests/mutants.py content,matching
