@@ -372,3 +372,35 @@ def test_numbers_of_any_class_and_none():
     index = filled(Index(), parsed("x = 1", "x IS NULL"))
     assert index.match({"x": numpy.float64(1)}) == [0]
     assert index.match_many([{"x": None}, {"x": True}]) == [[1], []]
+
+
+@both_loops
+@pytest.mark.parametrize("spread", [1, 2**20, 2**40, 2**61])
+def test_ids_are_ascending_however_far_apart_they_lie(compiled, spread):
+    """They are sorted together with their events as one number, as long as both fit."""
+    index, scan = Index(compiled=compiled), Scan()
+    for matcher in (index, scan):
+        for number in (3, -1, 2, -2, 0):
+            matcher.add(number * spread // 2, Filter.parse(f"x >= {number}"))
+    same_answers(index, scan, [{"x": x % 5 - 2} for x in range(40)])
+
+
+def test_a_typed_matcher_asks_along_the_lineage():
+    matcher = TypedMatcher()
+    for number in range(40):
+        type = ("child", "parent", None)[number % 3]
+        matcher.add(number, type, Filter.parse(f"x >= {number}"), f"d{number % 2}")
+    at = {"child": 0, "parent": 1, None: 2}
+    for lineage in (("child", "parent"), ("parent",), ("other",)):
+        wanted = {at.get(type) for type in (*lineage, None)}
+        ids = [number for number in range(21) if number % 3 in wanted]
+        assert matcher.match(lineage, {"x": 20}) == ids
+        assert matcher.destinations(lineage, {"x": 20}) == sorted({f"d{number % 2}" for number in ids})
+    assert matcher.match(("child",), {"x": 0}) == [0]
+    assert matcher.destinations(("child",), {"x": 0}) == ["d0"]
+
+
+def test_rows_of_one_batch_may_mix_floats_with_other_kinds():
+    texts = ("x > 1", "x = 'a'", "y > 1", "y IS NULL", "x")
+    index, scan = filled(Index(), parsed(*texts)), filled(Scan(), parsed(*texts))
+    same_answers(index, scan, [{"x": 2.0, "y": 2.0}, {"x": "a", "y": 0.5}, {"x": True, "y": 3.0}])

@@ -53,11 +53,11 @@ def print_table(results: list[dict[str, Any]]) -> None:
     speed = _table(
         "matching: µs per event, beside a plain numpy bitmap AND", "mean", "p99", "alone", "yardstick", "ratio"
     )
-    costs = _table("matching: what it costs", "matches", "build s", "add µs", "remove µs", "longest ms", "MB")
+    costs = _table("matching: what it costs", "matches", "build s", "add µs", "remove", "longest ms", "MB")
     for result in results:
         ours, yardstick = result["us_per_event"], result["yardstick"]
         speed.add_row(
-            result["name"],
+            result["name"].removesuffix(" filters"),
             f"{ours['mean']:.1f}",
             f"{ours['p99']:.1f}",
             f"{result['one_at_a_time']['mean']:.1f}",
@@ -65,7 +65,7 @@ def print_table(results: list[dict[str, Any]]) -> None:
             f"{yardstick['ratio']:.2f}",
         )
         costs.add_row(
-            result["name"],
+            result["name"].removesuffix(" filters"),
             f"{result['matches_per_event']:.1f}",
             f"{result['build_seconds']:.1f}",
             f"{result['add_us']:.0f}",
