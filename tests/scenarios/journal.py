@@ -96,10 +96,11 @@ class Journal:
     def _message(self, core: Core, neighbour: int, message: Any) -> Iterator[tuple[int, str]]:
         me = self.names.broker(core.me)
         match message:
-            case Forward(destinations, hops, packet, note):
-                event, way = self.names.events[packet.event.id], f"{me} -> {self.names.broker(neighbour)}"
-                fate = self._fate(core, neighbour)
-                yield MESSAGE, f"{event} {way}{self._where_to(destinations, note)}, hop {hops}{fate}"
+            case Forward(destinations, hops, packets, note):
+                way = f"{me} -> {self.names.broker(neighbour)}{self._where_to(destinations, note)}"
+                for packet in packets:
+                    event = self.names.events[packet.event.id]
+                    yield MESSAGE, f"{event} {way}, hop {hops}{self._fate(core, neighbour)}"
             case Control(source, target, items=items) if self.control and source == core.me:
                 for item in items:
                     yield from self._told(me, self.names.broker(target), item)

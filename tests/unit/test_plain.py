@@ -18,7 +18,7 @@ CONTROL = messages.Control(
 )
 
 VALUES = [
-    messages.Forward(b"\1\0", 2, PACKET, (1, ("c", 2))),
+    messages.Forward(b"\1\0", 2, (PACKET, PACKET), (1, ("c", 2))),
     messages.Update(b"", 0, (RECORD,)),
     messages.HeartBeat(b"abc", 1.5, 0.0),
     CONTROL,

@@ -34,5 +34,5 @@ def test_copies_come_and_go(changes):
             for attributes in ({"x": 2, "y": 1}, {"x": 3, "y": 0}):
                 before = work.compared
                 wanted = {peer for (peer, of, _), one in plain.items() if of == tree and one.filter.matches(attributes)}
-                assert prt.neighbours(tree, ("quote",), attributes) == sorted(wanted)
+                assert prt.wanted(tree, [(("quote",), attributes)]) == [set(wanted)]
                 assert work.compared - before == prt.distinct

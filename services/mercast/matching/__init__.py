@@ -2,6 +2,6 @@
 
 from mercast.matching.index import Index
 from mercast.matching.scan import Scan
-from mercast.matching.typed import Matcher, TypedMatcher, Work
+from mercast.matching.typed import Content, Lineage, Matcher, TypedMatcher, Work
 
-__all__ = ["Index", "Matcher", "Scan", "TypedMatcher", "Work"]
+__all__ = ["Content", "Index", "Lineage", "Matcher", "Scan", "TypedMatcher", "Work"]

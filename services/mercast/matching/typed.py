@@ -1,6 +1,8 @@
 """Matching by type and content: an index per type, asked along an event's lineage."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from mercast.content.filter import Filter
@@ -9,6 +11,11 @@ from mercast.matching.index import Index
 from mercast.matching.scan import Scan
 
 Matcher: TypeAlias = Index | Scan
+Lineage: TypeAlias = tuple[str, ...]
+"""An event's type and its ancestors, nearest first."""
+
+Content: TypeAlias = tuple[Lineage, Attributes]
+"""What is looked at of an event."""
 
 _FEW = 16
 """So many filters are sooner evaluated than looked up."""
@@ -73,27 +80,46 @@ class TypedMatcher:
             del self._matchers[type]
             self._lines.clear()
 
-    def match(self, lineage: tuple[str, ...], attributes: Attributes) -> list[Any]:
+    def match(self, lineage: Lineage, attributes: Attributes) -> list[Any]:
         """The ids that match an event whose type has this lineage, ascending."""
-        found = self._along(lineage)
-        if len(found) == 1:
-            return found[0].match(attributes)
-        return sorted(id for matcher in found for id in matcher.match(attributes))
+        return self.match_many([(lineage, attributes)])[0]
 
-    def destinations(self, lineage: tuple[str, ...], attributes: Attributes) -> list[Any]:
+    def match_many(self, events: Sequence[Content]) -> list[list[Any]]:
+        """For each event, the ids that match, ascending."""
+        return self._ask(events, lambda matcher, some: matcher.match_many(some))
+
+    def destinations(self, lineage: Lineage, attributes: Attributes) -> list[Any]:
         """The destinations with a match, ascending."""
-        found = self._along(lineage)
-        if len(found) == 1:
-            return found[0].destinations(attributes)
-        return sorted({one for matcher in found for one in matcher.destinations(attributes)})
+        return self.destinations_many([(lineage, attributes)])[0]
 
-    def _along(self, lineage: tuple[str, ...]) -> list[Matcher]:
+    def destinations_many(self, events: Sequence[Content]) -> list[list[Any]]:
+        """For each event, the destinations with a match, ascending."""
+        return self._ask(events, lambda matcher, some: matcher.destinations_many(some))
+
+    def _ask(
+        self, events: Sequence[Content], ask: Callable[[Matcher, list[Attributes]], list[list[Any]]]
+    ) -> list[list[Any]]:
+        """Runs of events of one type are asked for together."""
+        answers: list[list[Any]] = []
+        for lineage, run in groupby(events, itemgetter(0)):
+            some = [attributes for _, attributes in run]
+            found = self._along(lineage, len(some))
+            if len(found) == 1:
+                answers += ask(found[0], some)
+            elif found:
+                each = zip(*(ask(matcher, some) for matcher in found), strict=True)
+                answers += [sorted(set().union(*lists)) for lists in each]
+            else:
+                answers += [[] for _ in some]
+        return answers
+
+    def _along(self, lineage: Lineage, events: int) -> list[Matcher]:
         found = self._lines.get(lineage)
         if found is None:
             if len(self._lines) >= _LINES:
                 self._lines.clear()
             found = [self._matchers[type] for type in (*lineage, None) if type in self._matchers]
             self._lines[lineage] = found
-        self._work.matches += bool(found)
-        self._work.compared += sum(map(len, found))
+        self._work.matches += events * bool(found)
+        self._work.compared += events * sum(map(len, found))
         return found

@@ -31,15 +31,16 @@ class Packet(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """An event on its way: the header that changes from hop to hop, and the packet that does not."""
+    """Events on their way together: the header that changes from hop to hop, and the packets that do not."""
 
     destinations: bytes
-    """Brokers it is still to reach through this neighbour, with their roles (overlay/split.py)."""
+    """Brokers they are still to reach through this neighbour, with their roles (overlay/split.py)."""
     hops: int
     """Links crossed so far in this cluster."""
-    packet: Packet
+    packets: tuple[Packet, ...]
+    """Events that follow each other and go the same way; the header is read and the list split once for all."""
     note: Any = None
-    """What a strategy needs beside the list, such as the advertisement whose tree it follows."""
+    """What a strategy needs beside the list, such as the advertisement whose tree they follow."""
 
 
 class Record(NamedTuple):

@@ -1,10 +1,12 @@
 """The local clients of a broker: L-SRT (their advertisements) and L-PRT (their subscriptions)."""
 
+from collections.abc import Sequence
+
 from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
 from mercast.content.types import Types
-from mercast.matching import TypedMatcher
-from mercast.protocol.messages import Local
+from mercast.matching import Content, TypedMatcher
+from mercast.protocol.messages import Local, Packet
 
 
 class Clients:
@@ -37,11 +39,15 @@ class Clients:
         self._matcher.remove(local)
         self._without_echo.discard(local)
 
-    def interested(self, types: Types, event: Event) -> dict[str, tuple[int, ...]]:
-        """The clients that get this event, each with the subscriptions that matched."""
+    def interested(self, contents: Sequence[Content], packets: Sequence[Packet]) -> list[dict[str, tuple[int, ...]]]:
+        """For each event the clients that get it, each with the subscriptions that matched."""
+        found = self._matcher.match_many(contents)
+        return [self._by_client(ids, packet.event.publisher) for ids, packet in zip(found, packets, strict=True)]
+
+    def _by_client(self, matched: list[Local], publisher: str) -> dict[str, tuple[int, ...]]:
         found: dict[str, list[int]] = {}
-        for local in self._matcher.match(types.lineage(event.type), event.attributes):
-            if local.client != event.publisher or local not in self._without_echo:
+        for local in matched:
+            if local.client != publisher or local not in self._without_echo:
                 found.setdefault(local.client, []).append(local.request)
         return {client: tuple(requests) for client, requests in found.items()}
 

@@ -5,8 +5,9 @@ something, and when an event comes in; everything below that is here, and the sa
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, cast
 
 from mercast.content.errors import ContentError
 from mercast.content.event import Event, EventId, check_event
@@ -14,7 +15,7 @@ from mercast.content.filter import Filter
 from mercast.content.interest import Advertisement, Interest, Subscription
 from mercast.content.types import Declaration, Types
 from mercast.limits import DEFAULTS
-from mercast.matching import Index, Scan, TypedMatcher, Work
+from mercast.matching import Content, Index, Scan, TypedMatcher, Work
 from mercast.overlay.exchange import NOBODY, Cause, Exchange, Key, Request
 from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Neighbourhood, Outgoing
@@ -28,6 +29,7 @@ from mercast.protocol.rows import FIRST, FURTHER, Copied, Delivered, Dropped, Pu
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.clients import Clients
 from mercast.routing.declared import Declared
+from mercast.routing.parked import Parked
 from mercast.routing.settings import Settings
 
 
@@ -55,7 +57,9 @@ class Core(ABC):
         self._unreachable: dict[int, float] = {}
         """The same of all brokers, peers or not."""
         self._settle_by: dict[Request, float] = {}
-        self._parked: list[tuple[float, Forward]] = []
+        self._parked = Parked(DEFAULTS.parked)
+        self._waits_until: float | None = None
+        """Of what was parked before and is tried again."""
         self._splitter: Splitter | None = None
         self._now = 0.0
         self._effects: list[Effect] = []
@@ -112,7 +116,7 @@ class Core(ABC):
             self.neighbourhood.next_deadline(),
             self.exchange.next_deadline(),
             min(self._settle_by.values(), default=float("inf")),
-            self._parked[0][0] if self._parked else float("inf"),
+            self._parked.next_deadline(),
             min((*self._lost.values(), *self._unreachable.values()), default=float("inf")) + self.settings.purge_after,
         )
 
@@ -144,12 +148,12 @@ class Core(ABC):
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
 
     @abstractmethod
-    def published(self, packet: Packet) -> int:
-        """Send a local client's event on its way; how many destinations it has."""
+    def published(self, packets: Sequence[Packet]) -> list[int]:
+        """Send events of local clients on their way; how many destinations each has."""
 
     @abstractmethod
     def forwarded(self, neighbour: int, forward: Forward) -> None:
-        """An event came in from a neighbour."""
+        """Events came in from a neighbour."""
 
     def overlay_changed(self) -> None:  # noqa: B027
         """Routes or peers are no longer what they were."""
@@ -249,29 +253,41 @@ class Core(ABC):
         change(request)
         self.exchange.close_if_settled(request)
 
-    def _publish(self, asked: stimuli.Publish) -> None:
-        try:
-            event = check_event(
-                Event(
-                    EventId(self.me, self.incarnation, self._sequence + 1),
-                    *(asked.type, asked.attributes, asked.time, asked.client),
-                    *(asked.content_type, asked.trace, asked.payload),
-                )
+    def _publish(self, *asked: stimuli.Publish) -> None:
+        accepted: list[tuple[int, Packet]] = []
+        for one in asked:
+            try:
+                accepted.append((one.request, self._accept(one)))
+            except ContentError as error:
+                self._send_off(accepted)
+                accepted = []
+                self._effects.append(Answer(one.client, one.request, refused=str(error)))
+        self._send_off(accepted)
+
+    def _accept(self, asked: stimuli.Publish) -> Packet:
+        event = check_event(
+            Event(
+                EventId(self.me, self.incarnation, self._sequence + 1),
+                *(asked.type, asked.attributes, asked.time, asked.client),
+                *(asked.content_type, asked.trace, asked.payload),
             )
-            self.types.check_attributes(event.type, event.attributes)
-            self._check_advertised(asked, event)
-        except ContentError as error:
-            self._effects.append(Answer(asked.client, asked.request, refused=str(error)))
-            return
+        )
+        self.types.check_attributes(event.type, event.attributes)
+        self._check_advertised(asked, event)
         self._sequence += 1
         self.seen.see(event.id)
-        packet = Packet(event, asked.traced)
-        local = self.deliver(packet, 0)
-        count = self.published(packet)
-        self._effects.append(Answer(asked.client, asked.request, count))
-        self._rows.append(
-            Published(event.id, event.time, event.type, dict(event.attributes), count, len(event.payload), local)
-        )
+        return Packet(event, asked.traced)
+
+    def _send_off(self, accepted: list[tuple[int, Packet]]) -> None:
+        """Events of local clients, with the numbers of their requests: to the clients here and on their way."""
+        packets = [packet for _, packet in accepted]
+        counts, interested = self.published(packets), self.clients.interested(self.contents(packets), packets)
+        for (request, packet), count, clients in zip(accepted, counts, interested, strict=True):
+            event = packet.event
+            self._deliver(packet, clients, 0)
+            self._effects.append(Answer(event.publisher, request, count))
+            size, attributes = len(event.payload), dict(event.attributes)
+            self._rows.append(Published(event.id, event.time, event.type, attributes, count, size, len(clients)))
 
     def _check_advertised(self, asked: stimuli.Publish, event: Event) -> None:
         """Publishing without an advertisement for the type advertises all of it."""
@@ -282,29 +298,31 @@ class Core(ABC):
         elif not allowed:
             raise ContentError(f"the event lies outside what {asked.client!r} has advertised for type {asked.type!r}")
 
-    def deliver(self, packet: Packet, hops: int) -> int:
-        """One copy to each local client that wants the event; how many."""
+    def _deliver(self, packet: Packet, clients: dict[str, tuple[int, ...]], hops: int) -> None:
+        """One copy to each client, with the subscriptions that matched."""
         event = packet.event
-        interested = self.clients.interested(self.types, event)
-        for client, subscriptions in interested.items():
+        for client, subscriptions in clients.items():
             self._effects.append(Deliver(client, event, subscriptions))
             self._rows.append(Delivered(event.id, event.time, client, subscriptions, hops))
-        return len(interested)
 
-    def take_in(self, forward: Forward, neighbour: int) -> bool:
-        """Deliver an event that came from a neighbour, unless it was here before; whether it was new."""
-        seen = self.seen.see(forward.packet.event.id)
-        if seen is not Seen.NEW:
-            self.copied(forward, neighbour, interested=False)
-            self.drop(forward.packet, seen.value)
-            return False
-        interested = self.deliver(forward.packet, forward.hops) > 0
-        self.copied(forward, neighbour, interested)
-        return True
+    def take_in(self, forward: Forward, neighbour: int) -> list[Packet]:
+        """Deliver events that came from a neighbour, but those that were here before; the new ones."""
+        new = []
+        for packet in forward.packets:
+            seen = self.seen.see(packet.event.id)
+            if seen is Seen.NEW:
+                new.append(packet)
+            else:
+                self.copied(forward, packet, neighbour)
+                self.drop(packet, seen.value)
+        for packet, clients in zip(new, self.clients.interested(self.contents(new), new), strict=True):
+            self._deliver(packet, clients, forward.hops)
+            self.copied(forward, packet, neighbour, bool(clients))
+        return new
 
-    def copied(self, forward: Forward, neighbour: int, interested: bool) -> None:
+    def copied(self, forward: Forward, packet: Packet, neighbour: int, interested: bool = False) -> None:
         """A copy came in from a neighbour, to be taken in or only to be sent on."""
-        event = forward.packet.event
+        event = packet.event
         copy = FIRST if self._received_before.see(event.id) is Seen.NEW else FURTHER
         length = len(forward.destinations) // ENTRY
         self._rows.append(Copied(event.id, event.time, neighbour, forward.hops, length, copy, interested))
@@ -400,17 +418,20 @@ class Core(ABC):
             self.send(neighbour, message)
 
     def park(self, forward: Forward) -> None:
-        """No route now: wait for one, for a while; of too many, the oldest waits no longer."""
-        if len(self._parked) >= DEFAULTS.parked:
-            self.drop(self._parked.pop(0)[1].packet, "no route")
-        self._parked.append((self._now + self.settings.wait_for_route, forward))
+        """No route now: wait for one, for a while."""
+        until = self._now + self.settings.wait_for_route if self._waits_until is None else self._waits_until
+        self.drop_all(self._parked.add(until, forward), "no route")
 
     def _unpark(self) -> None:
-        parked, self._parked = self._parked, []
-        for until, forward in parked:
-            before = len(self._parked)
+        for until, forward in self._parked.take():
+            self._waits_until = until
             self.forwarded(self.me, forward)
-            self._parked[before:] = [(until, again) for _, again in self._parked[before:]]
+        self._waits_until = None
+
+    def drop_all(self, forwards: Iterable[Forward], why: str) -> None:
+        for forward in forwards:
+            for packet in forward.packets:
+                self.drop(packet, why)
 
     def drop(self, packet: Packet, why: str) -> None:
         self._rows.append(Dropped(packet.event.id, packet.event.time, why))
@@ -435,18 +456,21 @@ class Core(ABC):
             self.state.forget(broker)
             self.seen.forget(broker)
             self._received_before.forget(broker)
-        for until, forward in self._parked:
-            if until <= self._now:
-                self.drop(forward.packet, "no route")
-        self._parked = [(until, forward) for until, forward in self._parked if until > self._now]
+        self.drop_all(self._parked.due(self._now), "no route")
 
     def _due(self, since: dict[int, float]) -> list[int]:
         """Those that were lost so long ago that what is known of them is to be forgotten."""
         return [who for who, when in since.items() if when + self.settings.purge_after <= self._now]
 
     def _batch(self, batch: stimuli.Batch) -> None:
-        for stimulus in batch.stimuli:
-            self._does[type(stimulus)](stimulus)
+        for kind, run in groupby(batch.stimuli, type):
+            if kind is stimuli.Publish:
+                self._publish(
+                    *cast("Iterator[stimuli.Publish]", run)
+                )  # events that follow each other are matched together
+            else:
+                for stimulus in run:
+                    self._does[kind](stimulus)
 
     def validate(self) -> None:
         """Assert what must hold between any two stimuli. For tests: it takes time."""
@@ -467,6 +491,10 @@ class Core(ABC):
                     yield peer, key, value
 
     # -- matching ----------------------------------------------------------------------------------------------------
+
+    def contents(self, packets: Iterable[Packet]) -> list[Content]:
+        lineage = self.types.lineage
+        return [(lineage(packet.event.type), packet.event.attributes) for packet in packets]
 
     def make_table(self) -> TypedMatcher:
         return TypedMatcher(Index if self.settings.matcher == "index" else Scan, self.work)

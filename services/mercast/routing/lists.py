@@ -2,6 +2,8 @@
 destinations beforehand."""
 
 from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.split import pack
@@ -10,28 +12,30 @@ from mercast.routing.core import Core
 
 
 class ListRouting(Core):
-    def multicast(self, brokers: Iterable[int], packet: Packet, hops: int = 0) -> None:
-        """Send an event on its way to these brokers; it has crossed so many links to get here."""
-        self._multicast(Forward(pack(brokers), hops, packet), self.me)
+    def multicast(self, wanted: Iterable[Iterable[int]], packets: Iterable[Packet], hops: int = 0) -> None:
+        """Send events on their way, each to the brokers that want it; they have crossed so many links to get here."""
+        for destinations, run in groupby(zip(map(pack, wanted), packets, strict=True), itemgetter(0)):
+            self._multicast(Forward(destinations, hops, tuple(packet for _, packet in run)), self.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
         if forward.hops > self.hop_limit:
-            self.drop(forward.packet, "hop limit")
+            self.drop_all((forward,), "hop limit")
         else:
             self._multicast(forward, neighbour)
 
     def _multicast(self, forward: Forward, neighbour: int) -> None:
-        destinations, hops, packet, note = forward
+        destinations, hops, packets, note = forward
         split = self.split(destinations)
         if neighbour != self.me and all(hop != self.me for hop, _ in split):
-            self.copied(forward, neighbour, interested=False)
+            for packet in packets:
+                self.copied(forward, packet, neighbour)
         for hop, part in split:
             if hop == self.me:
                 self.arrived(forward, neighbour)
             elif hop == NO_HOP:
-                self.park(Forward(part, hops, packet, note))
+                self.park(Forward(part, hops, packets, note))
             else:
-                self.send(hop, Forward(part, hops + 1, packet, note))
+                self.send(hop, Forward(part, hops + 1, packets, note))
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         """This broker is a destination."""

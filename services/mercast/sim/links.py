@@ -3,6 +3,7 @@
 from math import inf, nextafter
 from typing import Any, NamedTuple
 
+from mercast.content.event import Event
 from mercast.overlay.split import ENTRY
 from mercast.protocol.messages import Control, Forward, Update
 
@@ -62,14 +63,15 @@ class Link:
 def size_of(message: Any) -> int:
     """Bytes of a message, near enough for bandwidth."""
     match message:
-        case Forward(destinations, _, packet):
-            event = packet.event
-            content = sum(
-                len(name) + (len(value) if isinstance(value, str) else 8) for name, value in event.attributes.items()
-            )
-            return HEADER + len(destinations) + content + len(event.payload)
+        case Forward(destinations, _, packets):
+            return sum(HEADER + len(destinations) + _size_of_event(packet.event) for packet in packets)
         case Control(items=items):
             return HEADER + _ITEM * len(items)
         case Update(destinations, _, records):
             return HEADER + len(destinations) + sum(ENTRY * (4 + 2 * len(record.links)) for record in records)
     return HEADER
+
+
+def _size_of_event(event: Event) -> int:
+    items = event.attributes.items()
+    return len(event.payload) + sum(len(name) + (len(value) if isinstance(value, str) else 8) for name, value in items)

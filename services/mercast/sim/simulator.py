@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
+from mercast.protocol.messages import Forward
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing import recording
 from mercast.routing.core import Core
@@ -58,6 +59,7 @@ class Simulator:
         self.settled: dict[tuple[int, str, int], Settled] = {}
         self.rows: list[tuple[int, Any]] = []
         self.messages_sent = 0
+        """Events that travel together count one each, as in the papers."""
         self.validate = False
         """Check every broker after every stimulus."""
         self._make = make
@@ -265,7 +267,7 @@ class Simulator:
         link, connection = self._links[one, other], self._connected.get((one, other))
         if connection is None:
             return
-        self.messages_sent += len(messages)
+        self.messages_sent += sum(len(message.packets) if type(message) is Forward else 1 for message in messages)
         if link.cut:
             return
         if link.noise == Noise():

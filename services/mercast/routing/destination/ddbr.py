@@ -4,7 +4,7 @@ An event is matched twice: where it is published, to find the brokers that want 
 clients. In between it follows its destination list along shortest paths, and no broker looks inside.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
@@ -48,11 +48,10 @@ class DDBR(ListRouting):
         for peer in self.exchange.told:
             self.exchange.untell(peer, local, cause)
 
-    def published(self, packet: Packet) -> int:
-        event = packet.event
-        brokers = self.r_prt.destinations(self.types.lineage(event.type), event.attributes)
-        self.multicast(brokers, packet)
-        return len(brokers)
+    def published(self, packets: Sequence[Packet]) -> list[int]:
+        wanted = self.r_prt.destinations_many(self.contents(packets))
+        self.multicast(wanted, packets)
+        return [len(brokers) for brokers in wanted]
 
     # -- Algorithm 1, from another broker ----------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ With `covering` on, a broker passes a subscription on only if none that it passe
 is hidden is settled when that which stands for it is.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from mercast.content.event import Event
@@ -215,8 +216,9 @@ class FBR(Core):
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def published(self, packet: Packet) -> int:
-        return self._onward(Forward(b"", 0, packet, self._tree_of(packet.event)), self.me)
+    def published(self, packets: Sequence[Packet]) -> list[int]:
+        trees = groupby(packets, lambda packet: self._tree_of(packet.event))
+        return [count for tree, run in trees for count in self._onward(list(run), 0, tree, self.me)]
 
     def _tree_of(self, event: Event) -> Origin:
         """The tree of the first of the publisher's advertisements that the event falls under."""
@@ -226,14 +228,13 @@ class FBR(Core):
         return self.me, next(falls)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
-        if self.take_in(forward, neighbour):
-            self._onward(forward, neighbour)
+        self._onward(self.take_in(forward, neighbour), forward.hops, forward.note, neighbour)
 
-    def _onward(self, forward: Forward, whence: int) -> int:
-        event = forward.packet.event
-        found = self.prt.neighbours(forward.note, self.types.lineage(event.type), event.attributes)
-        up = self.neighbourhood.neighbours
-        neighbours = [peer for peer in found if peer != whence and peer in up]
-        for neighbour in neighbours:
-            self.send(neighbour, forward._replace(hops=forward.hops + 1))
-        return len(neighbours)
+    def _onward(self, packets: Sequence[Packet], hops: int, tree: Origin, whence: int) -> list[int]:
+        """To the neighbours that asked along the tree for what matches; how many, for each event."""
+        others = self.neighbourhood.neighbours.keys() - {whence}
+        wanted = [others & asked for asked in self.prt.wanted(tree, self.contents(packets))]
+        for neighbour in sorted(set().union(*wanted)):
+            theirs = tuple(packet for packet, asked in zip(packets, wanted, strict=True) if neighbour in asked)
+            self.send(neighbour, Forward(b"", hops + 1, theirs, tree))
+        return [len(asked) for asked in wanted]

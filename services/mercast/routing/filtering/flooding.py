@@ -1,6 +1,6 @@
 """Event flooding: every event goes to every broker; each matches it against its own clients and drops repeats."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
@@ -14,17 +14,16 @@ class Flooding(Core):
         """For declarations of types alone."""
         return self.neighbourhood.neighbours.keys() & self.state.reachable
 
-    def published(self, packet: Packet) -> int:
-        return self._flood(Forward(b"", 0, packet), self.me)
+    def published(self, packets: Sequence[Packet]) -> list[int]:
+        return [self._flood(packets, 1, self.me)] * len(packets)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
-        if self.take_in(forward, neighbour):
-            self._flood(forward, neighbour)
+        self._flood(self.take_in(forward, neighbour), forward.hops + 1, neighbour)
 
-    def _flood(self, forward: Forward, but: int) -> int:
+    def _flood(self, packets: Sequence[Packet], hops: int, but: int) -> int:
         others = [who for who in self.neighbourhood.neighbours if who != but]
-        for who in others:
-            self.send(who, forward._replace(hops=forward.hops + 1))
+        for who in others if packets else ():
+            self.send(who, Forward(b"", hops, tuple(packets)))
         return len(others)
 
     # -- no control state: nobody is told anything -------------------------------------------------------------------

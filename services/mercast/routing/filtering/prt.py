@@ -4,12 +4,11 @@ Copies of a subscription differ only in their tree and in the neighbour that ask
 under a number; which neighbours want an event is then looked up for its own tree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from mercast.content.interest import Subscription
-from mercast.content.values import Attributes
-from mercast.matching import TypedMatcher
+from mercast.matching import Content, TypedMatcher
 from mercast.protocol.messages import Local
 
 Origin: TypeAlias = tuple[int, Local]
@@ -65,7 +64,7 @@ class PRT:
             del self._numbers[one], self._ways[number]
             self._table.remove(number)
 
-    def neighbours(self, tree: Origin, lineage: tuple[str, ...], attributes: Attributes) -> list[int]:
-        """Those that want this event of this tree, ascending."""
-        matched = self._table.match(lineage, attributes)
-        return sorted({peer for number in matched for peer in self._ways[number].get(tree, ())})
+    def wanted(self, tree: Origin, events: Sequence[Content]) -> list[set[int]]:
+        """For each of these events of this tree, the neighbours that want it."""
+        matched = self._table.match_many(events)
+        return [{peer for number in numbers for peer in self._ways[number].get(tree, ())} for numbers in matched]

@@ -1,5 +1,7 @@
 """Unicast: a group for each destination. The plainest of the family, and the yardstick for what multicast saves."""
 
+from collections.abc import Sequence
+
 from mercast.protocol.messages import Packet
 from mercast.routing.destination.ddbr import DDBR
 
@@ -7,9 +9,9 @@ from mercast.routing.destination.ddbr import DDBR
 class Unicast(DDBR):
     """Who wants an event is found as in D-DBR; each of them gets a message of its own."""
 
-    def published(self, packet: Packet) -> int:
-        event = packet.event
-        brokers = self.r_prt.destinations(self.types.lineage(event.type), event.attributes)
-        for broker in brokers:
-            self.multicast([broker], packet)
-        return len(brokers)
+    def published(self, packets: Sequence[Packet]) -> list[int]:
+        wanted = self.r_prt.destinations_many(self.contents(packets))
+        for brokers, packet in zip(wanted, packets, strict=True):
+            for broker in brokers:
+                self.multicast([[broker]], [packet])
+        return [len(brokers) for brokers in wanted]

@@ -3,8 +3,9 @@
 The owner is the reachable broker with the highest hash of (type, broker), so the loss of one moves only its own types.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
@@ -85,25 +86,25 @@ class StaticHash(ListRouting):
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def published(self, packet: Packet) -> int:
-        owner = self.owner(packet.event.type)
-        if owner == self.me:
-            return self._spread(packet, 0)
-        self._multicast(Forward(pack([owner]), 0, packet, TO_OWNER), self.me)
-        return 1
+    def published(self, packets: Sequence[Packet]) -> list[int]:
+        counts: list[int] = []
+        for owner, of_owner in groupby(packets, lambda packet: self.owner(packet.event.type)):
+            run = tuple(of_owner)
+            if owner == self.me:
+                counts += self._spread(run, 0)
+            else:
+                self._multicast(Forward(pack([owner]), 0, run, TO_OWNER), self.me)
+                counts += [1] * len(run)
+        return counts
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         if forward.note == TO_OWNER:
-            self._spread(forward.packet, forward.hops)
-            if not self.clients.interested(self.types, forward.packet.event):
-                self.copied(forward, neighbour, interested=False)
-                return
+            self._spread(forward.packets, forward.hops)
         super().arrived(forward, neighbour)
 
-    def _spread(self, packet: Packet, hops: int) -> int:
-        """From the owner to those who want the event; its publisher's broker has delivered it already."""
-        event = packet.event
-        wanted = self.kept.destinations(self.types.lineage(event.type), event.attributes)
-        brokers = [broker for broker in wanted if broker != event.id.broker]
-        self.multicast(brokers, packet, hops)
-        return len(brokers)
+    def _spread(self, packets: Sequence[Packet], hops: int) -> list[int]:
+        """From the owner to those who want the events; the publisher's broker has delivered them already."""
+        everyone = zip(packets, self.kept.destinations_many(self.contents(packets)), strict=True)
+        wanted = [[broker for broker in brokers if broker != packet.event.id.broker] for packet, brokers in everyone]
+        self.multicast(wanted, packets, hops)
+        return [len(brokers) for brokers in wanted]
