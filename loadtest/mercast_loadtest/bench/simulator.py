@@ -4,13 +4,13 @@ A hop is a message from a broker to a neighbour. The yardstick sends the same li
 brokers' own splits, and does nothing else: no matching, no delivery, no window of seen events, no rows, no time.
 """
 
-import gc
 from dataclasses import dataclass
 from time import perf_counter
 
 from rich.console import Console
 from rich.progress import track
 
+from mercast import garbage
 from mercast.content import Filter
 from mercast.lab.overlays import Walk, random_overlay
 from mercast.lab.worlds import edges, world
@@ -38,13 +38,14 @@ class Result:
 
 
 def measure(brokers: int, events: int, seed: int) -> Result:
+    garbage.seldom()
     topology = random_overlay(brokers, DEGREE, seed)
     asked: list[tuple[int, Stimulus]] = [(0, Advertise("p", 1, "quote", Filter()))]
     asked += [(broker, Subscribe("s", 1, "quote", Filter())) for broker in range(brokers)]
     started = perf_counter()
     simulator = world(DDBR, edges(topology), asked)
     setup = perf_counter() - started
-    gc.freeze()  # tables of hundreds of brokers are no garbage: looking through them would take a quarter of the time
+    garbage.settled()
     before, deliveries, seconds = simulator.messages_sent, 0, 0.0
     for first in track(range(0, events, TOGETHER), "simulating", console=_console, transient=True):
         numbers = range(first, min(first + TOGETHER, events))

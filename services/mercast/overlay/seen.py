@@ -4,7 +4,10 @@ Per source broker and incarnation, the highest sequence seen and a bitmap of the
 event older than the window cannot be told from a repeat and is dropped as stale.
 """
 
+from collections.abc import Iterable
 from enum import Enum
+from itertools import groupby
+from operator import itemgetter
 
 from mercast.content.event import EventId
 
@@ -15,6 +18,9 @@ class Seen(Enum):
     STALE = "stale"
 
 
+_origin = itemgetter(0, 1)
+
+
 class SeenWindow:
     def __init__(self, size: int = 4096) -> None:
         self._size, self._all = size, (1 << size) - 1
@@ -23,24 +29,33 @@ class SeenWindow:
 
     def see(self, event: EventId) -> Seen:
         """Whether the event is new; from now on it no longer is."""
-        source, incarnation, sequence = event
-        current, highest, bits = self._windows.get(source, (incarnation, -1, 0))
-        if incarnation < current:
-            return Seen.STALE
-        if incarnation > current:
-            highest, bits = -1, 0
-        if sequence > highest:
-            shift = min(sequence - highest, self._size)
-            bits = (bits << shift | 1) & self._all
-            self._windows[source] = incarnation, sequence, bits
-            return Seen.NEW
-        age = highest - sequence
-        if age >= self._size:
-            return Seen.STALE
-        if bits >> age & 1:
-            return Seen.REPEAT
-        self._windows[source] = incarnation, highest, bits | 1 << age
-        return Seen.NEW
+        return self.see_all((event,))[0]
+
+    def see_all(self, events: Iterable[EventId]) -> list[Seen]:
+        """Whether each of these is new, one after the other."""
+        answers: list[Seen] = []
+        for (source, incarnation), run in groupby(events, _origin):
+            current, highest, bits = self._windows.get(source, (incarnation, -1, 0))
+            if incarnation < current:
+                answers += [Seen.STALE for _ in run]
+                continue
+            if incarnation > current:
+                highest, bits = -1, 0
+            for _, _, sequence in run:
+                age = highest - sequence
+                if age < 0:
+                    bits = (bits << min(-age, self._size) | 1) & self._all
+                    highest = sequence
+                    answers.append(Seen.NEW)
+                elif age >= self._size:
+                    answers.append(Seen.STALE)
+                elif bits >> age & 1:
+                    answers.append(Seen.REPEAT)
+                else:
+                    bits |= 1 << age
+                    answers.append(Seen.NEW)
+            self._windows[source] = incarnation, highest, bits
+        return answers
 
     def forget(self, source: int) -> None:
         self._windows.pop(source, None)

@@ -45,11 +45,12 @@ class Clients:
         return [self._by_client(ids, packet.event.publisher) for ids, packet in zip(found, packets, strict=True)]
 
     def _by_client(self, matched: list[Local], publisher: str) -> dict[str, tuple[int, ...]]:
-        found: dict[str, list[int]] = {}
+        found: dict[str, tuple[int, ...]] = {}
         for local in matched:
-            if local.client != publisher or local not in self._without_echo:
-                found.setdefault(local.client, []).append(local.request)
-        return {client: tuple(requests) for client, requests in found.items()}
+            client, request = local
+            if client != publisher or local not in self._without_echo:
+                found[client] = (*found.get(client, ()), request)
+        return found
 
     def advertisements_of(self, client: str) -> list[Local]:
         return list(self._advertisers.get(client, ()))

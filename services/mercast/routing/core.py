@@ -6,7 +6,7 @@ something, and when an event comes in; everything below that is here, and the sa
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any, cast
 
 from mercast.content.errors import ContentError
@@ -307,25 +307,29 @@ class Core(ABC):
 
     def take_in(self, forward: Forward, neighbour: int) -> list[Packet]:
         """Deliver events that came from a neighbour, but those that were here before; the new ones."""
-        new = []
-        for packet in forward.packets:
-            seen = self.seen.see(packet.event.id)
+        new, old = [], []
+        for packet, seen in zip(forward.packets, self.seen.see_all(_ids(forward.packets)), strict=True):
             if seen is Seen.NEW:
                 new.append(packet)
             else:
-                self.copied(forward, packet, neighbour)
+                old.append(packet)
                 self.drop(packet, seen.value)
-        for packet, clients in zip(new, self.clients.interested(self.contents(new), new), strict=True):
+        interested = self.clients.interested(self.contents(new), new)
+        for packet, clients in zip(new, interested, strict=True):
             self._deliver(packet, clients, forward.hops)
-            self.copied(forward, packet, neighbour, bool(clients))
+        self.copied(forward, new, neighbour, map(bool, interested))
+        self.copied(forward, old, neighbour)
         return new
 
-    def copied(self, forward: Forward, packet: Packet, neighbour: int, interested: bool = False) -> None:
-        """A copy came in from a neighbour, to be taken in or only to be sent on."""
-        event = packet.event
-        copy = FIRST if self._received_before.see(event.id) is Seen.NEW else FURTHER
-        length = len(forward.destinations) // ENTRY
-        self._rows.append(Copied(event.id, event.time, neighbour, forward.hops, length, copy, interested))
+    def copied(
+        self, forward: Forward, packets: Sequence[Packet], neighbour: int, interested: Iterable[bool] = repeat(False)
+    ) -> None:
+        """Copies came in from a neighbour, to be taken in or only to be sent on."""
+        hops, length = forward.hops, len(forward.destinations) // ENTRY
+        before = self._received_before.see_all(_ids(packets))
+        for packet, seen, wanted in zip(packets, before, interested):  # noqa: B905
+            event, copy = packet.event, FIRST if seen is Seen.NEW else FURTHER
+            self._rows.append(Copied(event.id, event.time, neighbour, hops, length, copy, wanted))
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -498,6 +502,10 @@ class Core(ABC):
 
     def make_table(self) -> TypedMatcher:
         return TypedMatcher(Index if self.settings.matcher == "index" else Scan, self.work)
+
+
+def _ids(packets: Iterable[Packet]) -> list[EventId]:
+    return [packet.event.id for packet in packets]
 
 
 class _Listening:

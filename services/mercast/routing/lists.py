@@ -27,8 +27,7 @@ class ListRouting(Core):
         destinations, hops, packets, note = forward
         split = self.split(destinations)
         if neighbour != self.me and all(hop != self.me for hop, _ in split):
-            for packet in packets:
-                self.copied(forward, packet, neighbour)
+            self.copied(forward, packets, neighbour)
         for hop, part in split:
             if hop == self.me:
                 self.arrived(forward, neighbour)
