@@ -146,10 +146,12 @@ def replay(file: Path) -> None:
 
 def _run(claims: list[str], quick: bool, seed: int, results: list[dict[str, Any]]) -> None:
     """Adds the result of each claim as it is found."""
+    from mercast import garbage
     from mercast.cli.progress import Steps
     from mercast.lab import report, scoreboard
     from mercast.lab.experiment import Setting
 
+    garbage.seldom()
     with Steps(claims) as steps:
         for claim in steps:
             result = scoreboard.run(claim, Setting(seed, "quick" if quick else "full", steps.doing))
