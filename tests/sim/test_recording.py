@@ -133,7 +133,9 @@ def test_damage_is_named(parts, says):
 
 def test_settings_come_back():
     """Each different from its default, infinity among them."""
-    settings = Settings(Timing(0.1, 9), "covering", False, True, "scan", Patience(2.5, 9.5), float("inf"), 1, 7.5, 3)
+    settings = Settings(
+        Timing(0.1, 9), "covering", False, True, "scan", Patience(2.5, 9.5), float("inf"), 1, 7.5, 0.5, 3
+    )
     assert all(getattr(settings, field.name) != getattr(Settings(), field.name) for field in fields(Settings))
     core = STRATEGIES["fbr"](5, 6, settings)
     stimuli = [LinkUp(2, 1), Tick(), LinkDown(2)]

@@ -42,6 +42,8 @@ VALUES = [
     effects.Deliver("c", EVENT, (1, 2)),
     effects.Answer("c", 1, 5, ""),
     effects.Settled("c", 1, (3,)),
+    effects.Reported("p", 3, rows.Dropped(EVENT.id, 7, "repeat")),
+    messages.Report(1, 2, "p", 3, rows.Dropped(EVENT.id, 7, "repeat")),
     effects.OpenLink(1),
     effects.CloseLink(1, "silent"),
     effects.Tap((rows.Published(EVENT.id, 7, "quote", {"a": 1}, 1, 2, 3), rows.Copied(EVENT.id, 7, 1, 2, 3, 1, True))),

@@ -1,6 +1,5 @@
 """Events: what a publisher sends. Brokers read id, type and attributes, and never the payload."""
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mercast.content.errors import ContentError
@@ -16,8 +15,7 @@ class EventId(NamedTuple):
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     id: EventId
     type: str
     attributes: Attributes
@@ -28,6 +26,9 @@ class Event:
     trace: str | None = None
     """Trace context as the W3C header `traceparent` has it, if the publisher sent one."""
     payload: bytes = b""
+    encoded: bytes = b""
+    """The content (all but id, time, publisher) as it came over the wire, to be passed on untouched (wire/events.py);
+    empty where nothing did. No part of what the event says."""
 
 
 def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
@@ -48,4 +49,7 @@ def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
             f"the payload has {len(event.payload)} bytes, at most {limits.payload_bytes} are allowed: "
             "send a reference to larger data"
         )
-    return replace(event, attributes=check_attributes(event.attributes, limits))
+    attributes = check_attributes(event.attributes, limits)
+    if attributes is event.attributes:
+        return event
+    return event._replace(attributes=attributes, encoded=b"")

@@ -84,6 +84,8 @@ def check_text(text: str, what: str) -> None:
 
 def check_attributes(attributes: Attributes, limits: Limits = DEFAULTS) -> dict[str, Value]:
     """The door for an event's attributes: nested data flattened to dotted names, NULLs left out, all else refused."""
+    if type(attributes) is dict and _are_plain(attributes, limits):
+        return attributes
     if not isinstance(attributes, Mapping):
         raise ContentError(f"attributes are names with values, not {type(attributes).__name__}")
     checked: dict[str, Value] = {}
@@ -94,6 +96,26 @@ def check_attributes(attributes: Attributes, limits: Limits = DEFAULTS) -> dict[
             raise ContentError(f"more than {limits.attributes} attributes: put what is not filtered on in the payload")
         checked[name] = value
     return checked
+
+
+def _are_plain(attributes: dict[Any, Any], limits: Limits) -> bool:
+    """Whether there is nothing to do: nearly always, and every event comes by here. No is always a safe answer."""
+    if len(attributes) > limits.attributes:
+        return False
+    longest = min(limits.name_length, limits.string_length)
+    for name, value in attributes.items():
+        if type(name) is not str or not 0 < len(name) <= longest or not name.isascii():
+            return False
+        kind = type(value)
+        if kind is str:
+            if len(value) > longest or not value.isascii():
+                return False
+        elif kind is int or kind is float:
+            if not INT_MIN <= value <= INT_MAX:
+                return False
+        elif kind is not bool:
+            return False
+    return True
 
 
 def _flat(attributes: Attributes, prefix: str, depth: int, limits: Limits) -> Iterator[tuple[str, Value]]:

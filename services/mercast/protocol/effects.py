@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mercast.content.event import Event
 from mercast.protocol.messages import Message
+from mercast.protocol.rows import Row
 
 
 class Send(NamedTuple):
@@ -45,6 +46,14 @@ class Settled(NamedTuple):
     missing: tuple[int, ...] = ()
 
 
+class Reported(NamedTuple):
+    """To the publisher of a traced event: what a broker did with it."""
+
+    client: str
+    broker: int
+    row: Row
+
+
 class OpenLink(NamedTuple):
     neighbour: int
 
@@ -60,4 +69,4 @@ class Tap(NamedTuple):
     rows: tuple[Any, ...]
 
 
-Effect: TypeAlias = Send | Multicast | Deliver | Answer | Settled | OpenLink | CloseLink | Tap
+Effect: TypeAlias = Send | Multicast | Deliver | Answer | Settled | Reported | OpenLink | CloseLink | Tap

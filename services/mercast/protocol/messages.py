@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, TypeAlias
 
 from mercast.content.event import Event
+from mercast.protocol.rows import Row
 
 
 class Local(NamedTuple):
@@ -41,6 +42,20 @@ class Forward(NamedTuple):
     """Events that follow each other and go the same way; the header is read and the list split once for all."""
     note: Any = None
     """What a strategy needs beside the list, such as the advertisement whose tree they follow."""
+    traced: bool = False
+    """Whether any of them is traced: else nobody needs to look."""
+
+
+class Report(NamedTuple):
+    """What a broker did with a traced event, on its way back to the broker where that was published."""
+
+    target: int
+    hops: int
+    client: str
+    """The publisher."""
+    broker: int
+    """Who reports."""
+    row: Row
 
 
 class Record(NamedTuple):
@@ -113,4 +128,4 @@ class Control(NamedTuple):
     """Of all that the source has told the target, from time to time."""
 
 
-Message: TypeAlias = Forward | Update | HeartBeat | Control
+Message: TypeAlias = Forward | Update | HeartBeat | Control | Report

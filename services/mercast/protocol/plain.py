@@ -36,7 +36,9 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, AttributeType):
         return {"is": "AttributeType", "name": value.value}
     if hasattr(value, "_fields"):
-        return {"is": type(value).__name__} | {name: to_plain(getattr(value, name)) for name in value._fields}
+        # What came over the wire says the same once more.
+        names = (name for name in value._fields if name != "encoded")
+        return {"is": type(value).__name__} | {name: to_plain(getattr(value, name)) for name in names}
     if is_dataclass(value):
         return {"is": type(value).__name__} | {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):

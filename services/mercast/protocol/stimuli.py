@@ -52,6 +52,8 @@ class Publish(NamedTuple):
     content_type: str = "application/octet-stream"
     trace: str | None = None
     traced: bool = False
+    encoded: bytes = b""
+    """The event's content as it came over the wire."""
 
 
 class Leave(NamedTuple):

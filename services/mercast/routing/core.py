@@ -23,13 +23,25 @@ from mercast.overlay.routes import NO_HOP
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import ENTRY, Splitter
 from mercast.protocol import stimuli
-from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
-from mercast.protocol.messages import Control, Forward, HeartBeat, Local, Message, Packet, Record, Statement, Update
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Reported, Send, Settled, Tap
+from mercast.protocol.messages import (
+    Control,
+    Forward,
+    HeartBeat,
+    Local,
+    Message,
+    Packet,
+    Record,
+    Report,
+    Statement,
+    Update,
+)
 from mercast.protocol.rows import FIRST, FURTHER, Copied, Delivered, Dropped, Published, Row
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.clients import Clients
 from mercast.routing.declared import Declared
 from mercast.routing.parked import Parked
+from mercast.routing.sampling import sampler
 from mercast.routing.settings import Settings
 
 
@@ -61,6 +73,7 @@ class Core(ABC):
         self._waits_until: float | None = None
         """Of what was parked before and is tried again."""
         self._splitter: Splitter | None = None
+        self._sampling, self._samples = self.settings.sampling > 0, sampler(self.settings.sampling)
         self._now = 0.0
         self._effects: list[Effect] = []
         self._rows: list[Row] = []
@@ -269,7 +282,7 @@ class Core(ABC):
             Event(
                 EventId(self.me, self.incarnation, self._sequence + 1),
                 *(asked.type, asked.attributes, asked.time, asked.client),
-                *(asked.content_type, asked.trace, asked.payload),
+                *(asked.content_type, asked.trace, asked.payload, asked.encoded),
             )
         )
         self.types.check_attributes(event.type, event.attributes)
@@ -286,8 +299,10 @@ class Core(ABC):
             event = packet.event
             self._deliver(packet, clients, 0)
             self._effects.append(Answer(event.publisher, request, count))
-            size, attributes = len(event.payload), dict(event.attributes)
-            self._rows.append(Published(event.id, event.time, event.type, attributes, count, size, len(clients)))
+            if self.taps(packet):
+                size, attributes = len(event.payload), dict(event.attributes)
+                row = Published(event.id, event.time, event.type, attributes, count, size, len(clients))
+                self._write(packet, row)
 
     def _check_advertised(self, asked: stimuli.Publish, event: Event) -> None:
         """Publishing without an advertisement for the type advertises all of it."""
@@ -300,10 +315,11 @@ class Core(ABC):
 
     def _deliver(self, packet: Packet, clients: dict[str, tuple[int, ...]], hops: int) -> None:
         """One copy to each client, with the subscriptions that matched."""
-        event = packet.event
+        event, taps = packet.event, self.taps(packet)
         for client, subscriptions in clients.items():
             self._effects.append(Deliver(client, event, subscriptions))
-            self._rows.append(Delivered(event.id, event.time, client, subscriptions, hops))
+            if taps:
+                self._write(packet, Delivered(event.id, event.time, client, subscriptions, hops))
 
     def take_in(self, forward: Forward, neighbour: int) -> list[Packet]:
         """Deliver events that came from a neighbour, but those that were here before; the new ones."""
@@ -325,11 +341,14 @@ class Core(ABC):
         self, forward: Forward, packets: Sequence[Packet], neighbour: int, interested: Iterable[bool] = repeat(False)
     ) -> None:
         """Copies came in from a neighbour, to be taken in or only to be sent on."""
+        if not (self._sampling or forward.traced):
+            return
+        tapped = [(packet, wanted) for packet, wanted in zip(packets, interested) if self.taps(packet)]  # noqa: B905
+        before = self._received_before.see_all(packet.event.id for packet, _ in tapped)
         hops, length = forward.hops, len(forward.destinations) // ENTRY
-        before = self._received_before.see_all(_ids(packets))
-        for packet, seen, wanted in zip(packets, before, interested):  # noqa: B905
+        for (packet, wanted), seen in zip(tapped, before, strict=True):
             event, copy = packet.event, FIRST if seen is Seen.NEW else FURTHER
-            self._rows.append(Copied(event.id, event.time, neighbour, hops, length, copy, wanted))
+            self._write(packet, Copied(event.id, event.time, neighbour, hops, length, copy, wanted))
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -344,6 +363,8 @@ class Core(ABC):
                     self.forwarded(arrival.neighbour, message)
                 case Control():
                     self._control(message)
+                case Report():
+                    self._report(message)
                 case HeartBeat():
                     self._send_all(self.neighbourhood.heard_beat(self._now, arrival.neighbour, message))
                 case Update():
@@ -438,7 +459,28 @@ class Core(ABC):
                 self.drop(packet, why)
 
     def drop(self, packet: Packet, why: str) -> None:
-        self._rows.append(Dropped(packet.event.id, packet.event.time, why))
+        if self.taps(packet):
+            self._write(packet, Dropped(packet.event.id, packet.event.time, why))
+
+    # -- taps --------------------------------------------------------------------------------------------------------
+
+    def taps(self, packet: Packet) -> bool:
+        """Whether rows are to be written about an event."""
+        return packet.traced or self._samples(packet.event.id)
+
+    def _write(self, packet: Packet, row: Row) -> None:
+        self._rows.append(row)
+        if packet.traced:
+            self._report(Report(packet.event.id.broker, 0, packet.event.publisher, self.me, row))
+
+    def _report(self, report: Report) -> None:
+        """Towards the broker of the publisher; what has no route is lost."""
+        if report.target == self.me:
+            self._effects.append(Reported(report.client, report.broker, report.row))
+        elif report.hops <= self.hop_limit:
+            hop = self.state.routes.next_hop(report.target)
+            if hop != NO_HOP:
+                self.send(hop, report._replace(hops=report.hops + 1))
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -502,6 +544,11 @@ class Core(ABC):
 
     def make_table(self) -> TypedMatcher:
         return TypedMatcher(Index if self.settings.matcher == "index" else Scan, self.work)
+
+
+def together(destinations: bytes, hops: int, packets: Sequence[Packet], note: Any = None) -> Forward:
+    """Events that go the same way."""
+    return Forward(destinations, hops, tuple(packets), note, any(packet.traced for packet in packets))
 
 
 def _ids(packets: Iterable[Packet]) -> list[EventId]:

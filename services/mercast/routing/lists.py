@@ -8,14 +8,14 @@ from operator import itemgetter
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.split import pack
 from mercast.protocol.messages import Forward, Packet
-from mercast.routing.core import Core
+from mercast.routing.core import Core, together
 
 
 class ListRouting(Core):
     def multicast(self, wanted: Iterable[Iterable[int]], packets: Iterable[Packet], hops: int = 0) -> None:
         """Send events on their way, each to the brokers that want it; they have crossed so many links to get here."""
         for destinations, run in groupby(zip(map(pack, wanted), packets, strict=True), itemgetter(0)):
-            self._multicast(Forward(destinations, hops, tuple(packet for _, packet in run)), self.me)
+            self._multicast(together(destinations, hops, [packet for _, packet in run]), self.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
         if forward.hops > self.hop_limit:
@@ -24,17 +24,17 @@ class ListRouting(Core):
             self._multicast(forward, neighbour)
 
     def _multicast(self, forward: Forward, neighbour: int) -> None:
-        destinations, hops, packets, note = forward
-        split = self.split(destinations)
+        hops, packets = forward.hops, forward.packets
+        split = self.split(forward.destinations)
         if neighbour != self.me and all(hop != self.me for hop, _ in split):
             self.copied(forward, packets, neighbour)
         for hop, part in split:
             if hop == self.me:
                 self.arrived(forward, neighbour)
             elif hop == NO_HOP:
-                self.park(Forward(part, hops, packets, note))
+                self.park(Forward(part, hops, packets, forward.note, forward.traced))
             else:
-                self.send(hop, Forward(part, hops + 1, packets, note))
+                self.send(hop, Forward(part, hops + 1, packets, forward.note, forward.traced))
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         """This broker is a destination."""

@@ -26,6 +26,9 @@ class Settings:
     """Seconds that a broker must be out of reach before what it said is forgotten."""
     wait_for_route: float = 5.0
     """Seconds that an event waits for a route; views differ while news travels."""
+    sampling: float = 1.0
+    """Share of the events that the taps get rows of (routing/sampling.py); those that are traced are always among
+    them."""
     least_hops: int = 16
     """The hop limit in a small cluster; in others it is twice the number of brokers. A safety net: never used while
     views agree."""

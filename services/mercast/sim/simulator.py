@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from mercast.protocol import stimuli
-from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Reported, Send, Settled, Tap
 from mercast.protocol.messages import Forward
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing import recording
@@ -58,6 +58,7 @@ class Simulator:
         self.answers: dict[tuple[int, str, int], Answer] = {}
         self.settled: dict[tuple[int, str, int], Settled] = {}
         self.rows: list[tuple[int, Any]] = []
+        self.reports: list[tuple[int, Reported]] = []
         self.messages_sent = 0
         """Events that travel together count one each, as in the papers."""
         self.validate = False
@@ -254,6 +255,8 @@ class Simulator:
                     self._send(broker, neighbour, messages)
                 case Answer(client, request):
                     self.answers[broker, client, request] = effect
+                case Reported():
+                    self.reports.append((broker, effect))
                 case Settled(client, request):
                     self.settled[broker, client, request] = effect
                 case Tap(rows):

@@ -21,7 +21,7 @@ from mercast.content.interest import Advertisement, Subscription
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.routes import NO_HOP
 from mercast.protocol.messages import Forward, Local, Packet
-from mercast.routing.core import Core
+from mercast.routing.core import Core, together
 from mercast.routing.filtering.covering import Covering
 from mercast.routing.filtering.prt import PRT, Origin
 from mercast.routing.settings import Settings
@@ -235,6 +235,6 @@ class FBR(Core):
         others = self.neighbourhood.neighbours.keys() - {whence}
         wanted = [others & asked for asked in self.prt.wanted(tree, self.contents(packets))]
         for neighbour in sorted(set().union(*wanted)):
-            theirs = tuple(packet for packet, asked in zip(packets, wanted, strict=True) if neighbour in asked)
-            self.send(neighbour, Forward(b"", hops + 1, theirs, tree))
+            theirs = [packet for packet, asked in zip(packets, wanted, strict=True) if neighbour in asked]
+            self.send(neighbour, together(b"", hops + 1, theirs, tree))
         return [len(asked) for asked in wanted]

@@ -6,7 +6,7 @@ from typing import Any
 from mercast.content.interest import Advertisement, Subscription
 from mercast.overlay.exchange import Cause, Key
 from mercast.protocol.messages import Forward, Local, Packet
-from mercast.routing.core import Core
+from mercast.routing.core import Core, together
 
 
 class Flooding(Core):
@@ -23,7 +23,7 @@ class Flooding(Core):
     def _flood(self, packets: Sequence[Packet], hops: int, but: int) -> int:
         others = [who for who in self.neighbourhood.neighbours if who != but]
         for who in others if packets else ():
-            self.send(who, Forward(b"", hops, tuple(packets)))
+            self.send(who, together(b"", hops, packets))
         return len(others)
 
     # -- no control state: nobody is told anything -------------------------------------------------------------------

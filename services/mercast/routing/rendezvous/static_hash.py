@@ -12,6 +12,7 @@ from mercast.content.interest import Advertisement, Subscription
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.split import pack
 from mercast.protocol.messages import Forward, Local, Packet
+from mercast.routing.core import together
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -89,11 +90,11 @@ class StaticHash(ListRouting):
     def published(self, packets: Sequence[Packet]) -> list[int]:
         counts: list[int] = []
         for owner, of_owner in groupby(packets, lambda packet: self.owner(packet.event.type)):
-            run = tuple(of_owner)
+            run = list(of_owner)
             if owner == self.me:
                 counts += self._spread(run, 0)
             else:
-                self._multicast(Forward(pack([owner]), 0, run, TO_OWNER), self.me)
+                self._multicast(together(pack([owner]), 0, run, TO_OWNER), self.me)
                 counts += [1] * len(run)
         return counts
 
