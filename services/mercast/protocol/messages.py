@@ -1,8 +1,11 @@
 """What brokers say to each other."""
 
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 from mercast.content.event import Event
+from mercast.content.interest import Advertisement, Subscription
+from mercast.content.types import Declaration
 from mercast.protocol.rows import Row
 
 
@@ -19,6 +22,18 @@ class Statement(NamedTuple):
     number: int
     broker: int
     incarnation: int
+
+
+Origin: TypeAlias = tuple[int, Local]
+"""Where an advertisement or subscription was made: broker, and its name there."""
+
+Key: TypeAlias = Local | Statement | tuple[str, Origin] | tuple[str, Origin, Origin]
+"""The name of a piece of control state: a client's own, a type's declaration; FBR's advertisements, and subscriptions
+along the tree of one."""
+
+Value: TypeAlias = Advertisement | Subscription | Declaration
+
+Note: TypeAlias = str | Origin | None
 
 
 class Packet(NamedTuple):
@@ -38,9 +53,9 @@ class Forward(NamedTuple):
     """Brokers they are still to reach through this neighbour, with their roles (overlay/split.py)."""
     hops: int
     """Links crossed so far in this cluster."""
-    packets: tuple[Packet, ...]
+    packets: Sequence[Packet]
     """Events that follow each other and go the same way; the header is read and the list split once for all."""
-    note: Any = None
+    note: Note = None
     """What a strategy needs beside the list, such as the advertisement whose tree they follow."""
     traced: bool = False
     """Whether any of them is traced: else nobody needs to look."""
@@ -91,14 +106,14 @@ class HeartBeat(NamedTuple):
 class Put(NamedTuple):
     """An item of a channel: this is now so."""
 
-    key: tuple[Any, ...]
-    value: Any
+    key: Key
+    value: Value
 
 
 class Drop(NamedTuple):
     """An item of a channel: this is no longer so."""
 
-    key: tuple[Any, ...]
+    key: Key
 
 
 class Complete(NamedTuple):
@@ -115,7 +130,7 @@ class Control(NamedTuple):
     """(incarnation, number): a higher one starts anew."""
     first: int
     """The sequence number of the first item."""
-    items: tuple[Any, ...]
+    items: tuple[Put | Drop | Complete, ...]
     heard: tuple[int, int]
     """The target's stream that the next two fields speak of."""
     applied: int

@@ -1,7 +1,8 @@
 """Protocol values as plain data (what JSON can hold) and back, exactly.
 
 A value with a class becomes {"is": class, field: …}; so do lists, dicts, bytes and the floats that JSON has no word
-for. A plain list is a tuple. So a recorded run can be read by people, and replayed.
+for. A plain list is a tuple. So a recorded run can be read by people, and replayed. Fields that a class does not have
+are skipped: a newer broker may say more.
 """
 
 from dataclasses import fields, is_dataclass
@@ -73,4 +74,6 @@ def from_plain(plain: Any) -> Any:
             return {from_plain(key): from_plain(value) for key, value in content["of"]}
     if plain["is"] not in _CLASSES:
         raise ValueError(f"the protocol has no {plain['is']!r}")
-    return _CLASSES[plain["is"]](**{name: from_plain(value) for name, value in content.items()})
+    cls = _CLASSES[plain["is"]]
+    known = cls.__annotations__
+    return cls(**{name: from_plain(value) for name, value in content.items() if name in known})

@@ -1,6 +1,6 @@
 """Tap rows: what a broker did, one row per happening. Field names are the column names everywhere."""
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mercast.content.event import EventId
 
@@ -9,7 +9,7 @@ class Published(NamedTuple):
     event: EventId
     time: int
     type: str
-    attributes: dict[str, Any]
+    attributes: dict[str, bool | int | float | str]
     destinations: int
     """Brokers found interested, this one not counted."""
     bytes: int

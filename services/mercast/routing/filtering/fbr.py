@@ -20,10 +20,10 @@ from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.routes import NO_HOP
-from mercast.protocol.messages import Forward, Local, Packet
+from mercast.protocol.messages import Forward, Local, Note, Origin, Packet
 from mercast.routing.core import Core, together
 from mercast.routing.filtering.covering import Covering
-from mercast.routing.filtering.prt import PRT, Origin
+from mercast.routing.filtering.prt import PRT
 from mercast.routing.settings import Settings
 
 
@@ -230,7 +230,7 @@ class FBR(Core):
     def forwarded(self, neighbour: int, forward: Forward) -> None:
         self._onward(self.take_in(forward, neighbour), forward.hops, forward.note, neighbour)
 
-    def _onward(self, packets: Sequence[Packet], hops: int, tree: Origin, whence: int) -> list[int]:
+    def _onward(self, packets: Sequence[Packet], hops: int, tree: Note, whence: int) -> list[int]:
         """To the neighbours that asked along the tree for what matches; how many, for each event."""
         others = self.neighbourhood.neighbours.keys() - {whence}
         wanted = [others & asked for asked in self.prt.wanted(tree, self.contents(packets))]

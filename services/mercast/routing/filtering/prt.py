@@ -9,10 +9,7 @@ from typing import TypeAlias
 
 from mercast.content.interest import Subscription
 from mercast.matching import Content, TypedMatcher
-from mercast.protocol.messages import Local
-
-Origin: TypeAlias = tuple[int, Local]
-"""Where an advertisement or subscription was made: broker, and its name there."""
+from mercast.protocol.messages import Note, Origin
 
 Copy: TypeAlias = tuple[int, Origin, Origin]
 """The neighbour that asked, the tree it asked along, and where the subscription was made."""
@@ -24,7 +21,7 @@ class PRT:
         self._copies: dict[Copy, tuple[Origin, Subscription]] = {}
         self._numbers: dict[tuple[Origin, Subscription], int] = {}
         """Subscriptions as the matcher has them; the same name may stand for another one while news travels."""
-        self._ways: dict[int, dict[Origin, tuple[int, ...]]] = {}
+        self._ways: dict[int, dict[Note, tuple[int, ...]]] = {}
         """By subscription and tree, the neighbours that asked."""
         self._next = 0
 
@@ -64,7 +61,7 @@ class PRT:
             del self._numbers[one], self._ways[number]
             self._table.remove(number)
 
-    def wanted(self, tree: Origin, events: Sequence[Content]) -> list[set[int]]:
+    def wanted(self, tree: Note, events: Sequence[Content]) -> list[set[int]]:
         """For each of these events of this tree, the neighbours that want it."""
         matched = self._table.match_many(events)
         return [{peer for number in numbers for peer in self._ways[number].get(tree, ())} for numbers in matched]

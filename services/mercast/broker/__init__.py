@@ -1,0 +1,1 @@
+"""The live process: listeners, links, sessions, admin HTTP."""

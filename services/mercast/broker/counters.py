@@ -1,0 +1,34 @@
+"""What a broker has done since its start, in plain numbers: adding to one must cost next to nothing."""
+
+from collections import Counter
+
+
+class Counters:
+    __slots__ = (
+        "bytes_from_clients",
+        "bytes_from_peers",
+        "bytes_to_clients",
+        "bytes_to_peers",
+        "delivered",
+        "denied",
+        "dropped",
+        "forwarded",
+        "published",
+        "received",
+        "refused",
+        "slow_clients",
+    )
+
+    def __init__(self) -> None:
+        self.published = self.refused = 0
+        """Events of local clients: accepted; not accepted."""
+        self.received = self.forwarded = self.delivered = 0
+        """Events: from neighbours, to neighbours, to clients."""
+        self.dropped: Counter[str] = Counter()
+        """Events by reason."""
+        self.slow_clients = 0
+        """Clients that were disconnected because they did not read."""
+        self.denied: Counter[str] = Counter()
+        """Connections that were refused or cut off, by the code of the reason."""
+        self.bytes_from_clients = self.bytes_to_clients = 0
+        self.bytes_from_peers = self.bytes_to_peers = 0

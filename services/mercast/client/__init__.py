@@ -1,0 +1,1 @@
+"""The client: asyncio, and the same for threads."""

@@ -1,0 +1,1 @@
+"""Who is in a cluster: a static list, or one seed address."""

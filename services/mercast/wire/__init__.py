@@ -1,0 +1,1 @@
+"""Bytes <-> protocol (docs/wire.md). Pure: who reads and writes sockets is elsewhere."""

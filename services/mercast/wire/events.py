@@ -1,0 +1,202 @@
+"""Events as bytes: content (made by the publisher), and a stamp before it (made by the publisher's broker).
+
+Brokers on the way pass both on as they are. A broker that matches an event reads the stamp and the content; one that
+only passes it on reads the stamp at most, and only if it writes rows about it.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct, error
+from typing import Any, TypeAlias, overload
+
+import orjson
+
+from mercast.content.errors import ContentError
+from mercast.content.event import Event, EventId
+from mercast.content.values import Attributes
+from mercast.protocol.messages import Packet
+from mercast.wire.frames import ProtocolError
+
+PLAIN_BYTES = "application/octet-stream"
+
+_CONTENT = Struct(">BHHHI")
+"""Bytes of this header (a later version may have more fields), lengths of type, content type, trace, attributes."""
+
+_STAMP = Struct(">BBHQQqHB")
+"""Bytes of this header, flags, broker, incarnation, sequence, time, length of the publisher, clusters crossed."""
+
+_LENGTH = Struct(">I")
+_TRACED = 1
+
+_strings: dict[bytes, str] = {}
+_STRINGS = 10_000
+"""Types, content types and publishers recur: no need to decode each anew."""
+
+
+# -- content ---------------------------------------------------------------------------------------------------------
+
+
+def encode_content(
+    type: str,
+    attributes: Attributes,
+    payload: bytes = b"",
+    content_type: str = PLAIN_BYTES,
+    trace: str | None = None,
+) -> bytes:
+    """ContentError for what cannot be said in this form."""
+    texts = [
+        type.encode(),
+        b"" if content_type == PLAIN_BYTES else content_type.encode(),
+        (trace or "").encode(),
+        _json(attributes),
+    ]
+    return b"".join((_CONTENT.pack(_CONTENT.size, *map(len, texts)), *texts, payload))
+
+
+def _json(attributes: Attributes) -> bytes:
+    try:
+        return orjson.dumps(attributes)
+    except TypeError as error_:
+        raise ContentError(f"attributes: {error_}") from None
+
+
+Content: TypeAlias = tuple[str, dict[str, Any], bytes, str, str | None]
+"""Type, attributes, payload, content type, trace."""
+
+
+def decode_content(data: bytes, at: int = 0) -> Content:
+    """The content that starts there."""
+    try:
+        header, type_, content_type, trace, attributes = _CONTENT.unpack_from(data, at)
+    except error:
+        raise ProtocolError("the content of an event ends in its header") from None
+    begin = at + header
+    a = begin + type_
+    b = a + content_type
+    c = b + trace
+    d = c + attributes
+    if header < _CONTENT.size or d > len(data):
+        raise ProtocolError("the lengths in the header of an event's content are wrong")
+    try:
+        read = orjson.loads(data[c:d])
+    except orjson.JSONDecodeError as error_:
+        raise ProtocolError(f"an event's attributes are not JSON: {error_}") from None
+    if type(read) is not dict:
+        raise ProtocolError("an event's attributes are not a JSON object")
+    return (
+        text(data[begin:a]),
+        read,
+        data[d:],
+        text(data[a:b]) if content_type else PLAIN_BYTES,
+        text(data[b:c]) if trace else None,
+    )
+
+
+def text(data: bytes) -> str:
+    found = _strings.get(data)
+    if found is None:
+        try:
+            found = data.decode()
+        except UnicodeDecodeError as error_:
+            raise ProtocolError(f"a name is not UTF-8: {error_}") from None
+        if len(_strings) >= _STRINGS:
+            _strings.clear()
+        _strings[data] = found
+    return found
+
+
+# -- stamped events ----------------------------------------------------------------------------------------------------
+
+
+def encode_packet(packet: Packet) -> bytes:
+    """Stamp and content."""
+    event = packet.event
+    publisher = event.publisher.encode()
+    stamp = _STAMP.pack(
+        *(_STAMP.size, _TRACED * packet.traced, *event.id, event.time, len(publisher), len(packet.crossed))
+    )
+    crossed = b"".join(cluster.to_bytes(2, "big") for cluster in packet.crossed)
+    content = event.encoded or encode_content(
+        event.type, event.attributes, event.payload, event.content_type, event.trace
+    )
+    return b"".join((stamp, crossed, publisher, content))
+
+
+def decode_packet(data: bytes) -> Packet:
+    try:
+        header, flags, *id_, time, publisher, crossed = _STAMP.unpack_from(data)
+    except error:
+        raise ProtocolError("an event ends in its stamp") from None
+    a = header + 2 * crossed
+    b = a + publisher
+    if header < _STAMP.size or b > len(data):
+        raise ProtocolError("the lengths in an event's stamp are wrong")
+    clusters = tuple(int.from_bytes(data[k : k + 2], "big") for k in range(header, a, 2)) if crossed else ()
+    type_, attributes, payload, content_type, trace = decode_content(data, b)
+    event = Event(
+        *(EventId(*id_), type_, attributes, time, text(data[a:b])),
+        *(content_type, trace, payload, data[b:]),
+    )
+    return Packet(event, flags & _TRACED != 0, clusters)
+
+
+def encode_packets(packets: Sequence[Packet]) -> bytes:
+    """Each after its length."""
+    if isinstance(packets, Passing):
+        return packets.encoded
+    parts: list[bytes] = []
+    for packet in packets:
+        encoded = encode_packet(packet)
+        parts += (_LENGTH.pack(len(encoded)), encoded)
+    return b"".join(parts)
+
+
+def decode_packets(data: bytes, at: int, count: int) -> tuple[Packet, ...]:
+    """For a broker that takes them in: decoded whole."""
+    return tuple(decode_packet(data[begin:end]) for begin, end in _places(data, at, count))
+
+
+def _places(data: bytes, at: int, count: int) -> list[tuple[int, int]]:
+    places, all_ = [], len(data)
+    for _ in range(count):
+        if at + 4 > all_:
+            raise ProtocolError("events end before their number is full")
+        (length,) = _LENGTH.unpack_from(data, at)
+        places.append((at + 4, at + 4 + length))
+        at += 4 + length
+    if at != all_:
+        raise ProtocolError("the lengths of events do not add up to the frame")
+    return places
+
+
+class Passing(Sequence[Packet]):
+    """Events that only pass by here: bytes, of which no more than the stamps are ever read."""
+
+    __slots__ = ("_places", "encoded")
+
+    def __init__(self, data: bytes, at: int, count: int) -> None:
+        self._places = [(begin - at, end - at) for begin, end in _places(data, at, count)]
+        self.encoded = data[at:]
+        if any(end - begin < _STAMP.size for begin, end in self._places):
+            raise ProtocolError("an event ends in its stamp")
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, at: int) -> Packet: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Packet, ...]: ...
+    def __getitem__(self, at: int | slice) -> Packet | tuple[Packet, ...]:
+        if isinstance(at, slice):
+            return tuple(self._packet(*place) for place in self._places[at])
+        return self._packet(*self._places[at])
+
+    def __iter__(self) -> Iterator[Packet]:
+        return (self._packet(*place) for place in self._places)
+
+    def _packet(self, begin: int, end: int) -> Packet:
+        """Without its content."""
+        header, flags, broker, incarnation, sequence, time, length, crossed = _STAMP.unpack_from(self.encoded, begin)
+        a = begin + header + 2 * crossed
+        publisher = text(self.encoded[a : min(a + length, end)]) if flags & _TRACED else ""
+        return Packet(Event(EventId(broker, incarnation, sequence), "", {}, time, publisher), flags & _TRACED != 0)

@@ -1,0 +1,141 @@
+"""What clients say to their broker."""
+
+from collections.abc import Callable
+from struct import Struct, error
+from typing import Any
+
+import orjson
+
+from mercast.content.errors import ContentError
+from mercast.content.filter import Filter
+from mercast.content.types import AttributeType, Declaration
+from mercast.protocol import stimuli
+from mercast.protocol.stimuli import Stimulus
+from mercast.wire.events import decode_content
+from mercast.wire.frames import Kind, ProtocolError, frame
+from mercast.wire.hello import field, read_json
+
+_PUBLISH = Struct(">IB")
+"""Request, flags."""
+
+_TRACED = 1
+
+
+class Refused(Exception):  # noqa: N818 - it is what the client is told, not a failure here
+    """The request was understood and cannot be done, for the reason given."""
+
+    def __init__(self, request: int, reason: str) -> None:
+        super().__init__(reason)
+        self.request = request
+
+
+# -- by clients --------------------------------------------------------------------------------------------------------
+
+
+def publish(request: int, content: bytes, traced: bool = False) -> bytes:
+    return frame(Kind.PUBLISH, _PUBLISH.pack(request, _TRACED * traced) + content)
+
+
+def subscribe(request: int, type: str | None, filter: str, echo: bool) -> bytes:
+    return _json(Kind.SUBSCRIBE, request=request, type=type, filter=filter, echo=echo)
+
+
+def unsubscribe(request: int, subscribed: int) -> bytes:
+    return _json(Kind.UNSUBSCRIBE, request=request, subscribed=subscribed)
+
+
+def advertise(request: int, type: str, filter: str) -> bytes:
+    return _json(Kind.ADVERTISE, request=request, type=type, filter=filter)
+
+
+def unadvertise(request: int, advertised: int) -> bytes:
+    return _json(Kind.UNADVERTISE, request=request, advertised=advertised)
+
+
+def declare(request: int, name: str, parent: str | None, attributes: dict[str, str]) -> bytes:
+    return _json(Kind.DECLARE, request=request, name=name, parent=parent, attributes=attributes)
+
+
+def leave() -> bytes:
+    return _json(Kind.LEAVE)
+
+
+def _json(kind: Kind, **said: Any) -> bytes:
+    return frame(kind, orjson.dumps(said))
+
+
+# -- at brokers --------------------------------------------------------------------------------------------------------
+
+
+def read_publish(client: str, body: bytes, time: int) -> stimuli.Publish:
+    """The body of a PUBLISH frame that was read at this time (nanoseconds since 1970)."""
+    try:
+        request, flags = _PUBLISH.unpack_from(body)
+    except error:
+        raise ProtocolError("a PUBLISH frame ends in its header") from None
+    type_, attributes, payload, content_type, trace = decode_content(body, _PUBLISH.size)
+    return stimuli.Publish(
+        *(client, request, type_, attributes, time, payload, content_type, trace),
+        *(flags & _TRACED != 0, body[_PUBLISH.size :]),
+    )
+
+
+def read_request(kind: int, client: str, body: bytes) -> Stimulus | None:
+    """Any other request; None for a kind that is not known. Refused, if only its content is wrong."""
+    read = _READERS.get(kind)
+    if read is None:
+        return None
+    said = read_json(body)
+    request = 0 if kind == Kind.LEAVE else field(said, "request", int)
+    try:
+        return read(client, request, said)
+    except ContentError as error_:
+        raise Refused(request, str(error_)) from None
+
+
+def _subscribe(client: str, request: int, said: dict[str, Any]) -> Stimulus:
+    type_ = None if said.get("type") is None else field(said, "type", str)
+    return stimuli.Subscribe(client, request, type_, _filter(said), field(said, "echo", bool, True))
+
+
+def _advertise(client: str, request: int, said: dict[str, Any]) -> Stimulus:
+    return stimuli.Advertise(client, request, field(said, "type", str), _filter(said))
+
+
+def _unsubscribe(client: str, request: int, said: dict[str, Any]) -> Stimulus:
+    return stimuli.Unsubscribe(client, request, field(said, "subscribed", int))
+
+
+def _unadvertise(client: str, request: int, said: dict[str, Any]) -> Stimulus:
+    return stimuli.Unadvertise(client, request, field(said, "advertised", int))
+
+
+def _declare(client: str, request: int, said: dict[str, Any]) -> Stimulus:
+    attributes = {}
+    for name, kind in field(said, "attributes", dict, {}).items():
+        try:
+            attributes[name] = AttributeType(kind)
+        except ValueError:
+            kinds = ", ".join(one.value for one in AttributeType)
+            raise ContentError(f"attribute {name!r}: there is no type {kind!r}; there are {kinds}") from None
+    parent = None if said.get("parent") is None else field(said, "parent", str)
+    return stimuli.Declare(client, request, Declaration(field(said, "name", str), parent, attributes))
+
+
+def _leave(client: str, request: int, said: dict[str, Any]) -> Stimulus:  # noqa: ARG001
+    return stimuli.Leave(client)
+
+
+def _filter(said: dict[str, Any]) -> Filter:
+    text = field(said, "filter", str, "")
+    return Filter.parse(text) if text else Filter()
+
+
+_READERS: dict[int, Callable[[str, int, dict[str, Any]], Stimulus]] = {
+    Kind.SUBSCRIBE: _subscribe,
+    Kind.UNSUBSCRIBE: _unsubscribe,
+    Kind.ADVERTISE: _advertise,
+    Kind.UNADVERTISE: _unadvertise,
+    Kind.DECLARE: _declare,
+    Kind.LEAVE: _leave,
+}
