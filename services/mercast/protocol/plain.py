@@ -75,5 +75,5 @@ def from_plain(plain: Any) -> Any:
     if plain["is"] not in _CLASSES:
         raise ValueError(f"the protocol has no {plain['is']!r}")
     cls = _CLASSES[plain["is"]]
-    known = cls.__annotations__
+    known = cls._fields if hasattr(cls, "_fields") else cls.__dataclass_fields__
     return cls(**{name: from_plain(value) for name, value in content.items() if name in known})
