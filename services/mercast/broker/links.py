@@ -111,8 +111,11 @@ class Link(Outgoing):
 
     def _check(self, said: dict[str, Any], neighbour: int) -> None:
         config = self.broker.config
-        if neighbour == config.id:
-            raise Refusal("identity", f"there are two brokers with the id {neighbour}: give each its own")
+        known = self.broker.members.get(neighbour)
+        moved = known is not None and known.incarnation and known.peer != said.get("peer")
+        if neighbour == config.id or (moved and neighbour in self.broker.core.state.reachable):
+            where = known.peer if known else self.host.peer_address
+            raise Refusal("identity", f"broker {neighbour} is at {where} already: give each broker an id of its own")
         for key, mine in (("cluster", config.cluster), ("strategy", config.strategy)):
             theirs = hello.field(said, key, str)
             if theirs != mine:

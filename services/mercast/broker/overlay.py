@@ -39,7 +39,7 @@ class Overlay:
         """Whether the last try to reach a neighbour was answered."""
         self._asked_seeds = not broker.config.seeds
         self._was_ready = False
-        self._seeds: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
         config = self.broker.config
@@ -47,12 +47,13 @@ class Overlay:
             Member(id, str(address)) for id, address in config.static_members().items() if id != self._me
         )
         self.broker.readiness = self._ready
+        self._tasks = [asyncio.create_task(self._forget_the_lost())]
         if config.seeds:
-            self._seeds = asyncio.create_task(self._ask_seeds())
+            self._tasks.append(asyncio.create_task(self._ask_seeds()))
         self._rewire()
 
     def end(self) -> None:
-        for task in (*self._keepers.values(), *([self._seeds] if self._seeds else [])):
+        for task in (*self._keepers.values(), *self._tasks):
             task.cancel()
 
     # -- who should be a neighbour -----------------------------------------------------------------------------------
@@ -180,6 +181,20 @@ class Overlay:
             self._asked_seeds = self._asked_seeds or any(answered) or not answered
             wait = _SEEDS_AGAIN if self._asked_seeds else min(2 * wait, _LATE)
             await asyncio.sleep(wait * random.uniform(0.5, 1.5))
+
+    async def _forget_the_lost(self) -> None:
+        """Members that were heard of, and have been out of reach for so long that they will not come back."""
+        since: dict[int, float] = {}
+        while True:
+            await asyncio.sleep(_LATE)
+            now, reachable = self.broker.now(), self.broker.core.state.reachable
+            lost = self.broker.members.keys() - reachable - self.broker.members.fixed
+            since = {id: since.get(id, now) for id in lost}
+            for id, when in since.items():
+                if now - when > self.broker.config.purge_after:
+                    log.info("member forgotten", member=id)
+                    self.broker.members.forget(id)
+            self._rewire()
 
 
 async def _either(event: asyncio.Event, seconds: float) -> None:
