@@ -174,14 +174,24 @@ def encode_packets(packets: Sequence[Packet]) -> bytes:
 
 
 def decode_packets(data: bytes, at: int, count: int) -> tuple[Packet, ...]:
-    """For a broker that takes them in: decoded whole, with attributes that its matcher can look at."""
-    packets = tuple(decode_packet(data[begin:end]) for begin, end in _places(data, at, count))
-    for packet in packets:
+    """For a broker that takes them in: decoded whole, with attributes that a matcher can look at.
+
+    One that cannot be read is left out. Nobody looked at it on the way, so the neighbour that it came from is not to
+    blame and is not cut off for it.
+    """
+    packets = []
+    for begin, end in _places(data, at, count):
+        try:
+            packet = decode_packet(data[begin:end])
+        except ProtocolError:
+            continue
         for value in packet.event.attributes.values():
             kind = type(value)
             if kind not in _KINDS or (kind is int and value > INT_MAX):
-                raise ProtocolError("an event between brokers has attributes that its publisher's broker refuses")
-    return packets
+                break
+        else:
+            packets.append(packet)
+    return tuple(packets)
 
 
 def _places(data: bytes, at: int, count: int) -> list[tuple[int, int]]:
