@@ -4,7 +4,7 @@ import orjson
 from hypothesis import strategies as st
 from strategies import filters
 
-from mercast.content import Advertisement, AttributeType, Declaration, Event, EventId, Subscription
+from mercast.content import Advertisement, AttributeType, Declaration, Event, EventId, Filter, Subscription
 from mercast.content.values import INT_MAX, INT_MIN
 from mercast.overlay.split import CARRY, pack
 from mercast.protocol.messages import (
@@ -39,8 +39,7 @@ attributes = st.dictionaries(names, values, max_size=5)
 payloads = st.binary(max_size=50)
 
 event_ids = st.builds(EventId, u16, u64, u64)
-events = st.builds(
-    Event,
+events = st.tuples(
     event_ids,
     names,
     attributes,
@@ -49,15 +48,16 @@ events = st.builds(
     st.just("application/octet-stream") | names,
     st.none() | names,
     payloads,
-)
+).map(lambda said: Event(*said))  # not built, which would make up the bytes that it came in
 packets = st.builds(Packet, events, st.booleans(), st.lists(u16, max_size=4).map(tuple))
 
 locals_ = st.builds(Local, st.sampled_from(["p.1", "s.1", "größe.2"]), st.integers(-3, 5))
 origins = st.tuples(brokers, locals_)
 statements = st.builds(Statement, counts, brokers, counts)
 types = st.sampled_from(["quote", "stock"])
-advertisements = st.builds(Advertisement, types, filters)
-subscriptions = st.builds(Subscription, st.none() | types, filters)
+written = filters.map(lambda one: Filter.parse(str(one)))
+advertisements = st.builds(Advertisement, types, written)
+subscriptions = st.builds(Subscription, st.none() | types, written)
 declarations = st.builds(
     Declaration,
     types,

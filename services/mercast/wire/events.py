@@ -31,8 +31,8 @@ _strings: dict[bytes, str] = {}
 _STRINGS, _STRING_BYTES = 10_000, 256
 """Types, content types and publishers recur: no need to decode each anew. Nobody's long ones fill the memory."""
 
-_KINDS = frozenset((str, int, float, bool, type(None)))
-"""What attributes may be once they have passed the door (content/values.py)."""
+_KINDS = frozenset((str, float, bool, type(None)))
+"""What attributes are once they have passed the door (content/values.py), or ints."""
 
 
 # -- content ---------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def decode_packets(data: bytes, at: int, count: int) -> tuple[Packet, ...]:
             continue
         for value in packet.event.attributes.values():
             kind = type(value)
-            if kind not in _KINDS or (kind is int and value > INT_MAX):
+            if value > INT_MAX if kind is int else kind not in _KINDS:
                 break
         else:
             packets.append(packet)
