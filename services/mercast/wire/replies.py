@@ -1,8 +1,7 @@
 """What brokers say to their clients."""
 
-from array import array
 from collections.abc import Sequence
-from struct import Struct, error, pack
+from struct import Struct, error, pack, unpack, unpack_from
 from typing import NamedTuple
 
 import orjson
@@ -14,11 +13,14 @@ from mercast.protocol.rows import Row
 from mercast.wire.events import decode_packet, encode_packet
 from mercast.wire.frames import Kind, ProtocolError, frame
 
-_RECEIPTS = Struct(">I")
-"""The first request; a count for it and for each that follows."""
+_NUMBER = 4
+"""Bytes of a request's number, and of a count."""
 
 _EVENT = Struct(">H")
-"""How many subscriptions matched."""
+"""How many subscriptions matched; their numbers follow."""
+
+_MOST = 0xFFFF
+"""Subscriptions that are named with one event; a client with more that match is told of these."""
 
 
 class Arrived(NamedTuple):
@@ -33,8 +35,9 @@ class Arrived(NamedTuple):
 
 
 def event(event_: Event, subscriptions: Sequence[int]) -> bytes:
-    packet = event_.stamped or encode_packet(Packet(event_))
-    count = len(subscriptions)
+    if len(subscriptions) > _MOST:
+        subscriptions = subscriptions[:_MOST]
+    packet, count = event_.stamped or encode_packet(Packet(event_)), len(subscriptions)
     length = 1 + _EVENT.size + 4 * count + len(packet)
     return pack(f">IBH{count}I", length, Kind.EVENT, count, *subscriptions) + packet
 
@@ -68,17 +71,15 @@ def drain(brokers: Sequence[str]) -> bytes:
 def read_event(body: bytes) -> Arrived:
     try:
         (count,) = _EVENT.unpack_from(body)
-        subscriptions = Struct(f">{count}I").unpack_from(body, _EVENT.size)
+        subscriptions = unpack_from(f">{count}I", body, _EVENT.size)
     except error:
         raise ProtocolError("an EVENT frame ends in its header") from None
-    return Arrived(decode_packet(body[_EVENT.size + 4 * count :]).event, subscriptions)
+    return Arrived(decode_packet(body[_EVENT.size + _NUMBER * count :]).event, subscriptions)
 
 
 def read_receipts(body: bytes) -> tuple[int, list[int]]:
     """The first request, and the counts from it on."""
-    if len(body) < _RECEIPTS.size or len(body) % 4:
+    if not body or len(body) % _NUMBER:
         raise ProtocolError("a RECEIPTS frame ends in the midst of a number")
-    numbers = array("I", body)
-    numbers.byteswap()
-    first, *counts = numbers.tolist()
+    first, *counts = unpack(f">{len(body) // _NUMBER}I", body)
     return first, counts
