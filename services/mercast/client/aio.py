@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, cast
@@ -164,10 +164,10 @@ class Client:
         attributes: Attributes = NO_ATTRIBUTES,
         payload: bytes = b"",
         content_type: str = PLAIN_BYTES,
-    ) -> tuple[Receipt, AsyncIterator[Hop]]:
-        """Publish an event that every broker on its way reports about. The reports come one by one, without an end.
+    ) -> "Trace":
+        """Publish an event that every broker on its way reports about.
 
-        One at a time: reports of an event that was traced before are mixed in.
+        One at a time: reports of an event that was traced before may be among them.
         """
         content = encode(ToPublish(type, attributes, payload, content_type))
         connection = await self._connected()
@@ -177,7 +177,7 @@ class Client:
         [outcome] = await self._publish(connection, [content], traced=True)
         if isinstance(outcome, MercastError):
             raise outcome
-        return outcome, _all(hops)
+        return Trace(outcome, hops)
 
     async def drain(self) -> None:
         """Wait until all that was published is acknowledged, then leave."""
@@ -379,8 +379,11 @@ class Client:
         if connection is self._current and not self._closed:
             self._current, self._why = None, why
             self._ready.clear()
-            self._wanting.set()
-            log.warning("%s; connecting again", why)
+            if self._live:  # on the move already
+                self._make_current(self._live[-1])
+            else:
+                self._wanting.set()
+                log.warning("%s; connecting again", why)
 
     def look_at(self, connection: "_Connection") -> None:
         """Something was read: is it time to go?"""
@@ -594,6 +597,23 @@ class Subscription(Wanted):
         self._client.make_room()
 
 
-async def _all(hops: "asyncio.Queue[Hop]") -> AsyncIterator[Hop]:
-    while True:
-        yield await hops.get()
+class Trace:
+    """What becomes of a traced event: reports as they come in, without an end."""
+
+    def __init__(self, receipt: Receipt, hops: "asyncio.Queue[Hop]") -> None:
+        self.receipt = receipt
+        self._hops = hops
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Hop:
+        return await self._hops.get()
+
+    async def get(self, timeout: float | None = None) -> Hop:
+        """The next report; NotAnswered if none comes in time."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._hops.get()
+        except TimeoutError:
+            raise NotAnswered(f"no report within {timeout:g} s") from None

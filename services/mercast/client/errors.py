@@ -22,6 +22,10 @@ class ConnectionLost(MercastError, ConnectionError):
 class NoBroker(ConnectionLost):
     """No broker answers at any of the addresses."""
 
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"no broker answers at {where}: {why}")
+        self.where = where
+
 
 class Unacknowledged(ConnectionLost):
     """The connection was lost before the broker acknowledged this publish: the event may have been delivered or not.

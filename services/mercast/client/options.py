@@ -15,8 +15,6 @@ SETTLE_WITHIN = 30.0
 TICK = 1.0
 """Seconds between looks at connections that are silent and subscriptions that are left full."""
 
-_SAID = "; "
-
 
 class Options(NamedTuple):
     addresses: list[Address]
@@ -61,5 +59,5 @@ def no_broker(reasons: dict[Address, MercastError]) -> MercastError:
         if isinstance(reason, Refused):
             return Refused(f"the broker at {address} refuses: {reason}", reason.code)
     where = ", ".join(map(str, reasons))
-    why = _SAID.join(dict.fromkeys(map(str, reasons.values())))
-    return NoBroker(f"no broker answers at {where}: {why}")
+    why = "; ".join(dict.fromkeys(map(str, reasons.values())))
+    return NoBroker(where, why)

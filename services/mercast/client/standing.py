@@ -1,6 +1,7 @@
 """What a client has asked for and what stands until it is taken back: asked again on every new connection."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -29,7 +30,7 @@ class Awaited(Protocol):
     def set_exception(self, exception: BaseException, /) -> None: ...
 
 
-class Handle:
+class Handle(ABC):
     """A request that stands. One connection after the other tells it how the request fares there."""
 
     def __init__(self, future: Awaited, settled: bool) -> None:
@@ -41,13 +42,13 @@ class Handle:
         self.over = False
         """Taken back, refused or ended: it is asked for no more."""
 
+    @abstractmethod
     def frame(self, request: int) -> bytes:
         """The request."""
-        raise NotImplementedError
 
+    @abstractmethod
     def undoing(self, request: int, made: int) -> bytes:
         """The request that takes back what another made; empty for what cannot be taken back."""
-        return b""
 
     def accepted(self) -> None:
         if not self.waits_for_settled and not self.first.done():
@@ -58,7 +59,9 @@ class Handle:
         if not self.first.done():
             self.first.set_result(missing)
         elif missing:
-            log.warning("%s: no word from broker %s", self, ", ".join(map(str, missing)))
+            log.warning("%s is not settled: no word from broker %s", self, ", ".join(map(str, missing)))
+        else:
+            log.info("%s is settled", self)
 
     def refused(self, reason: str) -> None:
         if not self.first.done():
@@ -98,6 +101,9 @@ class Declared(Handle):
 
     def frame(self, request: int) -> bytes:
         return requests.declare(request, self.name, self._parent, self._attributes)
+
+    def undoing(self, request: int, made: int) -> bytes:  # noqa: ARG002
+        return b""
 
     def refused_anew(self, reason: str) -> None:
         """Somebody has declared more of the type since: no harm."""
