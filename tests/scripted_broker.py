@@ -34,7 +34,7 @@ class Broker:
         self.heard = queue.Queue()
         self._talks = []
         self._socket = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:{}".format(self._socket.getsockname()[1])
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -43,7 +43,7 @@ class Broker:
     def __exit__(self, *_):
         self.stop()
 
-    def welcome(self, request, body):
+    def welcome(self, *_):
         who = {"broker": self.number, "incarnation": self.incarnation, "brokers": self.others}
         return hello.hello(mercast=1, client=f"me.{self.number}", version="0.1.0", **who)
 
@@ -89,10 +89,10 @@ class Broker:
         with talk, suppress(OSError):
             while data := talk.recv(1 << 18):
                 for kind, body in framing.feed(data):
-                    answer = self._answer(kind, body)
-                    self.heard.put((kind, body))
-                    if answer:
-                        talk.sendall(answer)
+                    try:
+                        talk.sendall(self._answer(kind, body) or b"")
+                    finally:
+                        self.heard.put((kind, body))
                     if kind == Kind.LEAVE:
                         return
 

@@ -11,6 +11,9 @@ app.command("mercast.cli.bench:app", name="bench")
 app.command("mercast.cli.demo:demo", name="demo")
 app.command("mercast.cli.filter:check", name="filter")
 app.command("mercast.cli.lab:app", name="lab")
+app.command("mercast.cli.pub:pub", name="pub")
+app.command("mercast.cli.sub:sub", name="sub")
+app.command("mercast.cli.trace:trace", name="trace")
 
 _EXTRAS = {"networkx": "lab", "plotly": "lab"}
 """What brings a library, where it is not the broker's extra."""

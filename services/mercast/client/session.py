@@ -245,13 +245,11 @@ class Session:
         matched = self._matched.get(numbers)
         if matched is None:
             matched = self._match(numbers)
-        to = self._handed.hand(arrived.id, matched)
+        id_, type_, attributes, time, publisher, content_type, trace, payload, _ = arrived
+        to = self._handed.hand(id_, matched)
         if not to:
             return
-        event = Event(
-            *(arrived.type, arrived.attributes, arrived.payload, arrived.content_type, arrived.time),
-            *(arrived.publisher, arrived.id, to, arrived.trace),
-        )
+        event = Event(type_, attributes, payload, content_type, time, publisher, id_, to, trace)
         size = len(body) + EVENT_BYTES
         for wanted in to:
             wanted.push(event, size)
