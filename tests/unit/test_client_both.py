@@ -1,5 +1,6 @@
 """Both clients against a broker of few words on a real socket. Each test holds for either."""
 
+import asyncio
 import logging
 import threading
 
@@ -7,6 +8,7 @@ import pytest
 from both_clients import Loop, connect
 from scripted_broker import PATIENCE, Broker, event
 
+import mercast
 from mercast import (
     Closed,
     ConnectionLost,
@@ -161,6 +163,16 @@ def test_drain_waits_for_what_was_published(open_client, broker):
     assert receipts == [Receipt(1, 1)]
     with pytest.raises(Closed):
         c.publish("stock.quote")
+
+
+def test_what_is_not_acknowledged_when_the_client_is_closed_is_told_so(open_client, broker):
+    del broker.answers[Kind.PUBLISH]
+    c = open_client(broker.address)
+    closing = threading.Thread(target=lambda: (broker.wait_for(Kind.PUBLISH), c.close()))
+    closing.start()
+    with pytest.raises(Unacknowledged, match="clos"):
+        c.publish("stock.quote")
+    closing.join(PATIENCE)
 
 
 def test_trace(open_client, broker):
@@ -428,3 +440,51 @@ def test_a_broker_that_falls_silent_is_left(open_client, monkeypatch):
             second.wait_for(Kind.HELLO)
             second.wait_for(Kind.PING)
             assert first.heard.qsize() > 0
+
+
+# -- asyncio alone -----------------------------------------------------------------------------------------------------
+
+
+def test_as_readme_writes_it(broker):
+    async def main():
+        got = []
+        async with mercast.connect(f"mercast://{broker.address}") as c:
+            quotes = await c.subscribe("stock.quote", "price < 100")
+            broker.say(*(replies.event(event(n, price=n), [1]) for n in range(3)))
+            async for quote in quotes:
+                got.append(quote.attributes["price"])
+                if len(got) == 3:
+                    break
+            receipts = await asyncio.gather(*(c.publish("stock.quote", {"n": n}) for n in range(50)))
+        return got, receipts
+
+    got, receipts = asyncio.run(main())
+    assert got == [0, 1, 2]
+    assert receipts == [Receipt(1, 1)] * 50
+
+
+def test_calls_may_be_cancelled(broker):
+    del broker.answers[Kind.PUBLISH], broker.answers[Kind.SUBSCRIBE]
+
+    async def main():
+        async with mercast.connect(broker.address) as c:
+            calls = [asyncio.create_task(call) for call in (c.publish("stock.quote"), c.subscribe("stock.quote"))]
+            await asyncio.to_thread(broker.wait_for, Kind.SUBSCRIBE)
+            for call in calls:
+                call.cancel()
+            assert [type(end) for end in await asyncio.gather(*calls, return_exceptions=True)] == [
+                asyncio.CancelledError
+            ] * 2
+            assert (await asyncio.to_thread(broker.asked, Kind.UNSUBSCRIBE))["subscribed"] == 2
+            broker.say(replies.receipts(1, [1]))  # nobody waits for it now
+            await c.advertise("stock.quote")
+
+    asyncio.run(main())
+
+
+def test_a_client_that_was_never_opened(broker):
+    async def main():
+        with pytest.raises(Closed, match="async with"):
+            await mercast.connect(broker.address).publish("stock.quote")
+
+    asyncio.run(main())

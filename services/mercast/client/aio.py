@@ -493,6 +493,7 @@ class _Connection(asyncio.Protocol):
         """Say goodbye."""
         self.session.leave()
         self._flush()
+        self._end("the client has closed the connection")
         if self._transport is not None:
             self._transport.close()
             try:

@@ -469,6 +469,7 @@ class _Connection:
         with self._client.lock:
             self.session.leave()
         self.flush()
+        self._end("closed by this client")
         self.stream.end()
         if self._reader is not threading.current_thread():
             self._reader.join(_GOODBYE)
