@@ -8,10 +8,12 @@ import orjson
 
 from mercast.content.event import Event
 from mercast.protocol.messages import Packet
-from mercast.protocol.plain import to_plain
+from mercast.protocol.plain import from_plain, to_plain
 from mercast.protocol.rows import Row
+from mercast.wire.conforms import checker
 from mercast.wire.events import decode_packet, encode_packet
 from mercast.wire.frames import Kind, ProtocolError, frame
+from mercast.wire.hello import field, read_json
 
 _NUMBER = 4
 """Bytes of a request's number, and of a count."""
@@ -37,8 +39,9 @@ class Arrived(NamedTuple):
 def event(event_: Event, subscriptions: Sequence[int]) -> bytes:
     if len(subscriptions) > _MOST:
         subscriptions = subscriptions[:_MOST]
-    numbers = pack(f">H{len(subscriptions)}I", len(subscriptions), *subscriptions)
-    return frame(Kind.EVENT, numbers + encode_packet(Packet(event_)))
+    packet, count = event_.stamped or encode_packet(Packet(event_)), len(subscriptions)
+    length = 1 + _EVENT.size + 4 * count + len(packet)
+    return pack(f">IBH{count}I", length, Kind.EVENT, count, *subscriptions) + packet
 
 
 def receipts(first: int, counts: Sequence[int]) -> bytes:
@@ -82,3 +85,38 @@ def read_receipts(body: bytes) -> tuple[int, list[int]]:
         raise ProtocolError("a RECEIPTS frame ends in the midst of a number")
     first, *counts = unpack(f">{len(body) // _NUMBER}I", body)
     return first, counts
+
+
+def read_answer(body: bytes) -> tuple[int, str]:
+    """The request, and why it is refused; empty if it is not."""
+    said = read_json(body)
+    return field(said, "request", int), field(said, "refused", str, "")
+
+
+def read_settled(body: bytes) -> tuple[int, tuple[int, ...]]:
+    """The request, and the brokers that did not acknowledge it in time."""
+    said = read_json(body)
+    missing = field(said, "missing", list, [])
+    if not all(type(broker) is int for broker in missing):
+        raise ProtocolError("the brokers that are missing are named by their numbers")
+    return field(said, "request", int), tuple(missing)
+
+
+def read_reported(body: bytes) -> tuple[int, Row]:
+    """A broker, and what it did with a traced event of this client."""
+    said = read_json(body)
+    try:
+        row = from_plain(said.get("row"))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as damage:
+        raise ProtocolError(f"a row cannot be read: {damage}") from None
+    if not checker(Row)(row):
+        raise ProtocolError("a broker reports a row of the taps")
+    return field(said, "broker", int), row
+
+
+def read_drain(body: bytes) -> tuple[str, ...]:
+    """Where to go."""
+    brokers = field(read_json(body), "brokers", list, [])
+    if not all(type(broker) is str for broker in brokers):
+        raise ProtocolError("brokers are told by their addresses")
+    return tuple(brokers)
