@@ -456,8 +456,7 @@ class _Connection(asyncio.Protocol):
     # -- asyncio's calls ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         self._flush()
 
     def data_received(self, data: bytes) -> None:
