@@ -38,7 +38,7 @@ SUITES = {
     ("overlay", "routing"): [
         *(f"unit/test_{name}.py" for name in ("channel", "construct", "declared", "organise", "passing_on", "prt")),
         *("unit/test_routes.py", "sim/test_convergence.py", "sim/test_batch.py", "sim/test_fbr.py", "scenarios"),
-        "sim/test_faults.py",
+        *("sim/test_faults.py", "sim/test_recording.py", "sim/test_traced.py"),
     ],
 }
 """Rooms, and the tests that are to notice what changes in them."""
