@@ -20,6 +20,7 @@ from mercast.broker.config import BrokerConfig
 from mercast.broker.links import Link
 from mercast.broker.overlay import Overlay
 from mercast.broker.sessions import Session
+from mercast.matching import prepare
 from mercast.wire import replies
 
 log = structlog.get_logger()
@@ -41,6 +42,8 @@ def run(config: BrokerConfig) -> None:
     garbage.seldom()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client takes a file descriptor
+    if config.matcher == "index":
+        prepare()  # before anybody is let in: a broker that compiles hears and says nothing
     try:
         import uvloop
     except ImportError:
