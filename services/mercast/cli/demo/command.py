@@ -97,9 +97,9 @@ async def _demonstrate(
                 show.fault = fault = Fault(mesh, victim, load, watch, show.tell)
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    loading = tasks.create_task(load.run())
+                    tasks.create_task(load.run())
                     course = tasks.create_task(_course(load, fault, seconds))
-                    while not loading.done():
+                    while not course.done():
                         await asyncio.sleep(REFRESH)
                         await watch.look(min(mesh.brokers))
                         show.look()
