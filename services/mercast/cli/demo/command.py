@@ -19,6 +19,7 @@ from mercast.cli.demo.show import REFRESH, Show, summary
 from mercast.cli.demo.watch import Watch
 from mercast.cli.local import interruptible
 from mercast.client.errors import MercastError
+from mercast.matching import prepare
 from mercast.routing.strategies import strategy_named
 
 _LEAST_SECONDS = 2.0
@@ -69,7 +70,8 @@ def demo(
     mesh = Local(brokers, strategy=strategy)
     try:
         with interruptible(), ExitStack() as ends:
-            with console.status(f"starting {brokers} brokers"):
+            with console.status(f"starting {brokers} brokers (for the first time on this machine: half a minute)"):
+                prepare()  # once and for all, not by every broker at the same time
                 ends.enter_context(mesh)
             kept = _loop()(_demonstrate(console, mesh, strategy, seconds, (subscribers, rate, seed)))
     except (MercastError, NotReady, OSError) as error:
@@ -106,7 +108,7 @@ async def _demonstrate(
             except ExceptionGroup as several:
                 raise _first_of(several) from None
     report = load.ledger.report(fault.window if fault is not None else None)
-    summary(console, load.ledger, report, fault, course.result())
+    summary(console, load.ledger, report, fault, show.began, course.result())
     return report.as_promised
 
 

@@ -12,11 +12,12 @@ from mercast.cli.demo.watch import Watch
 _HALF, _BACK = 0.5, 0.6
 """When it is killed and when it is started again, as shares of the time."""
 
-_IN_FLIGHT = 500_000_000
-"""Nanoseconds before the fault: what was published then may have been on its way through the broker."""
+_IN_FLIGHT, _OF_LATE = 500_000_000, 1_000
+"""What was published before the fault may still have been on its way through the broker: so many nanoseconds, or
+twice as long as the slowest of so many last deliveries took."""
 
 _LOOK = 0.05
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 """Seconds for the others to do without the broker, and for the broker to come back."""
 
 
@@ -43,12 +44,12 @@ class Fault:
 
     async def _kill(self) -> None:
         moving = sum(client.broker == self.victim for client in self._load.subscribers)
-        killed = monotonic_ns()
+        killed, slowest = monotonic_ns(), self._load.ledger.slowest(_OF_LATE)
         self._mesh.kill(self.victim)
         self.state = "killed"
         self._tell(f"broker {self.victim} is killed (SIGKILL); {moving} subscribers lose their connection")
         await self._until(self._is_mended, f"the others do not get over the loss of broker {self.victim}")
-        self.window = Window(killed - _IN_FLIGHT, monotonic_ns())
+        self.window = Window(killed - max(_IN_FLIGHT, 2 * slowest), monotonic_ns())
         took = (self.window.end - killed) / 1e9
         self._tell(f"all {moving} have found other brokers, routes go round broker {self.victim}: after {took:.2f} s")
 

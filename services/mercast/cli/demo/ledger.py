@@ -42,6 +42,8 @@ class Report(NamedTuple):
     """Events that a broker has refused or not acknowledged; they are due to nobody."""
     doubled: int
     undue: int
+    missing_times: tuple[int, ...]
+    """When those events were published of which a delivery is missing away from the fault, in order."""
 
     @property
     def as_promised(self) -> bool:
@@ -94,6 +96,10 @@ class Ledger:
         some = self._latencies[since:]
         return [float(one) * _MS for one in np.percentile(some, PERCENTILES)] if some else []
 
+    def slowest(self, of: int) -> int:
+        """Nanoseconds that the slowest of so many last deliveries took."""
+        return max(self._latencies[-of:], default=0)
+
     def report(self, fault: Window | None) -> Report:
         quotes, times = np.array(self._quotes), np.array(self._times)
         accepted = np.ones(len(quotes), bool)
@@ -109,7 +115,9 @@ class Ledger:
 
         undue = self._unknown + int((~np.isin(made, due)).sum())
         doubled = int((copies - 1).sum())
-        return Report(part(~in_fault), part(in_fault), len(self._not_accepted), doubled, undue)
+        lost = np.unique(due[~arrived] // self._filters)
+        missing_times = tuple(times[lost[(accepted & ~in_fault)[lost]]].tolist())
+        return Report(part(~in_fault), part(in_fault), len(self._not_accepted), doubled, undue, missing_times)
 
     def _all_due(self, quotes: Any) -> Any:
         """Deliveries of all events, numbered as those that were made."""

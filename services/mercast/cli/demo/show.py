@@ -37,8 +37,8 @@ class Show:
         self._console, self._heading = console, heading
         self._mesh, self._load, self._watch = mesh, load, watch
         self.fault: Fault | None = None
-        self._began = monotonic()
-        self._looks: deque[tuple[float, int, int]] = deque([(self._began, 0, 0)], maxlen=_WINDOW)
+        self.began = monotonic()
+        self._looks: deque[tuple[float, int, int]] = deque([(self.began, 0, 0)], maxlen=_WINDOW)
         self._figures = (0.0, 0.0, _ABSENT)
         self._news: deque[str] = deque(maxlen=_NEWS)
         self._next_line = _LINE
@@ -57,7 +57,7 @@ class Show:
 
     @property
     def elapsed(self) -> float:
-        return monotonic() - self._began
+        return monotonic() - self.began
 
     def tell(self, news: str) -> None:
         line = f"{self.elapsed:5.1f} s  {news}"
@@ -136,7 +136,11 @@ def latency(ledger: Ledger, since: int = 0) -> str:
     return f"{', '.join(f'{one:.1f}' for one in found)} ms" if found else _ABSENT
 
 
-def summary(console: Console, ledger: Ledger, report: Report, fault: Fault | None, seconds: float) -> None:
+def summary(
+    console: Console, ledger: Ledger, report: Report, fault: Fault | None, began: float, seconds: float
+) -> None:
+    """`began` is a time of the monotonic clock."""
+
     def say(line: str) -> None:
         console.print(line, highlight=False, soft_wrap=True)
 
@@ -149,6 +153,9 @@ def summary(console: Console, ledger: Ledger, report: Report, fault: Fault | Non
     say(f"delivered: {quiet.delivered:,}")
     for name, count in (("missing", quiet.missing), ("doubled", report.doubled), ("undue", report.undue)):
         say(f"{name + ':':10} [{'bold red' if count else 'green'}]{count:,}[/]")
+    if report.missing_times:
+        first, last = (report.missing_times[at] / 1e9 - began for at in (0, -1))
+        say(f"           missing are deliveries of events that were published from {first:.2f} to {last:.2f} s")
     if fault is not None and fault.window is not None:
         part, lasted = report.fault, (fault.window.end - fault.window.start) / 1e9
         say(
