@@ -1,0 +1,195 @@
+"""Brokers as processes of this machine: for `mercast local`, system tests and benches. No asyncio.
+
+All that was started ends with the `with` block, and with the thread that started it if that is killed.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, sleep
+from urllib.error import URLError
+from urllib.request import urlopen
+
+Link = tuple[int, int]
+
+PROFILE = "MERCAST_PROFILE"
+"""Names a folder: brokers run under cProfile and write `broker-<id>.prof` there when they stop."""
+
+_HOST = "127.0.0.1"
+_POLL = 0.05
+_STOP_WITHIN = 10.0
+_TOLD = 2_000
+"""Characters of a broker's log in an error."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+class NotReady(Exception):  # noqa: N818 - reads better where it is caught
+    """A broker did not start; the end of its log says why."""
+
+
+@dataclass
+class Broker:
+    id: int
+    client: str
+    peer: str
+    admin: str
+    """Addresses, as host:port."""
+    log: Path
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def pid(self) -> int:
+        if self.process is None:
+            raise NotReady(f"broker {self.id} is not running")
+        return self.process.pid
+
+    def tail(self) -> str:
+        """The end of its log."""
+        return self.log.read_text(errors="replace")[-_TOLD:] if self.log.exists() else ""
+
+
+class Local:
+    """`with Local(3, [(1, 2), (2, 3)]) as brokers: brokers[1].client …`; numbered from 1.
+
+    Without links, the brokers construct the overlay themselves. `options` are further flags of `mercast broker`.
+    """
+
+    def __init__(
+        self,
+        brokers: int,
+        links: Iterable[Link] | None = None,
+        *,
+        strategy: str = "ddbr",
+        matcher: str = "index",
+        options: Sequence[str] = (),
+        folder: Path | None = None,
+        ready_within: float = 60.0,
+    ) -> None:
+        self._links = None if links is None else list(links)
+        self._options = ["--strategy", strategy, "--matcher", matcher, *options]
+        self._ready_within = ready_within
+        self._ends = ExitStack()
+        self._folder = folder
+        self._ids = range(1, brokers + 1)
+        self.brokers: dict[int, Broker] = {}
+
+    def __getitem__(self, id: int) -> Broker:
+        return self.brokers[id]
+
+    def __enter__(self) -> "Local":
+        with ExitStack() as ends:
+            ends.callback(self.stop)
+            folder = self._folder or Path(ends.enter_context(TemporaryDirectory(prefix="mercast-")))
+            addresses = iter(free_addresses(3 * len(self._ids)))
+            for id in self._ids:
+                self.brokers[id] = Broker(
+                    id, next(addresses), next(addresses), next(addresses), folder / f"broker-{id}.log"
+                )
+            for id in self._ids:
+                self.start(id)
+            for id in self._ids:
+                self.wait_ready(id)
+            self._ends = ends.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.close()
+
+    def start(self, id: int) -> None:
+        """At the same addresses as before; does not wait."""
+        broker = self.brokers[id]
+        with broker.log.open("ab") as log:
+            broker.process = subprocess.Popen(
+                [sys.executable, *_profiled(id), "-m", "mercast", "broker", *self._flags(broker)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=end_with_parent,
+            )
+
+    def _flags(self, broker: Broker) -> list[str]:
+        members = ",".join(f"{one.id}={one.peer}" for one in self.brokers.values())
+        flags = ["--id", str(broker.id), "--members", members, *self._options]
+        flags += ["--listen", broker.client, "--peer-listen", broker.peer, "--admin-listen", broker.admin]
+        if self._links is not None:
+            flags += ["--links", ",".join(f"{one}-{other}" for one, other in self._links)]
+        return flags
+
+    def wait_ready(self, id: int) -> None:
+        """Until the broker says that it is ready; NotReady if it ends instead, or takes too long."""
+        broker, until = self.brokers[id], monotonic() + self._ready_within
+        while not _answers(f"http://{broker.admin}/readyz"):
+            if broker.process is None or broker.process.poll() is not None:
+                raise NotReady(f"broker {id} has ended; its log:\n{broker.tail()}")
+            if monotonic() > until:
+                raise NotReady(f"broker {id} is not ready after {self._ready_within:.0f} s; its log:\n{broker.tail()}")
+            sleep(_POLL)
+
+    def kill(self, id: int) -> None:
+        """By SIGKILL: nothing is said to anybody."""
+        self._end([self.brokers[id]], signal.SIGKILL)
+
+    def terminate(self, id: int) -> None:
+        """By SIGTERM, as an operator would; SIGKILL if that does not help."""
+        self._end([self.brokers[id]], signal.SIGTERM)
+
+    def restart(self, id: int) -> None:
+        """At the same addresses; ends it first if it runs, and waits until it is ready."""
+        self.terminate(id)
+        self.start(id)
+        self.wait_ready(id)
+
+    def stop(self) -> None:
+        self._end(list(self.brokers.values()), signal.SIGTERM)
+
+    def _end(self, brokers: list[Broker], by: signal.Signals) -> None:
+        processes = [broker.process for broker in brokers if broker.process is not None]
+        for process in processes:
+            process.send_signal(by)
+        until = monotonic() + _STOP_WITHIN
+        for process in processes:
+            try:
+                process.wait(max(0.0, until - monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for broker in brokers:
+            broker.process = None
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses that nobody listens at now."""
+    with ExitStack() as held:
+        taken = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in taken:
+            one.bind((_HOST, 0))
+        return [f"{_HOST}:{one.getsockname()[1]}" for one in taken]
+
+
+def end_with_parent() -> None:
+    """For `preexec_fn`: the new process gets SIGTERM when the thread that started it ends (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _profiled(id: int) -> list[str]:
+    folder = os.environ.get(PROFILE)
+    return ["-m", "cProfile", "-o", str(Path(folder) / f"broker-{id}.prof")] if folder else []
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=1.0) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except (URLError, OSError):
+        return False
