@@ -48,18 +48,18 @@ class Mercast:
         self._framing = Framing(FRAME_BYTES)
 
     def publisher(self, connection: socket.socket, told: dict[str, Any]) -> None:
-        self._greet(connection, told)
+        self.greet(connection, told)
         connection.sendall(requests.advertise(1, TYPE, ""))
         self._settled(connection, 1)
 
     def subscriber(self, connection: socket.socket, told: dict[str, Any]) -> None:
-        self._greet(connection, told)
+        self.greet(connection, told)
         filters = told["filters"]
         for number, filter in enumerate(filters, 1):
             connection.sendall(requests.subscribe(number, TYPE, filter, True))
         self._settled(connection, len(filters))
 
-    def _greet(self, connection: socket.socket, told: dict[str, Any]) -> None:
+    def greet(self, connection: socket.socket, told: dict[str, Any]) -> None:
         name = told.get("name", "bench")
         connection.sendall(hello(mercast=list(VERSIONS), role="client", name=name, token=""))
         while not any(kind == Kind.HELLO for kind, _ in self._read(connection)):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from mercast.broker.local import Local
 from mercast_loadtest.bench import bare
 from mercast_loadtest.bench.dialects import Bare, Nats, publish_frames
 from mercast_loadtest.bench.frames import Frames
@@ -89,23 +90,23 @@ class Ends:
 
 @contextmanager
 def around_brokers(
+    brokers: Local,
     contents: list[bytes],
-    publish_at: str,
-    subscribed: dict[str, list[str]],
-    watched: dict[str, int],
+    subscribed: dict[int, list[str]],
     copies: Sequence[int] = (1,),
 ) -> Iterator[Ends]:
-    """`subscribed`: filters by the address of the broker where one client asks for them. Publishes have receipts, and
-    where each event arrives once, the sink tells how many have: so nothing grows without bound."""
-    connections = [
-        {"address": address, "filters": filters, "name": f"sink{number}"}
-        for number, (address, filters) in enumerate(subscribed.items())
-    ]
+    """Published at the first of the brokers; `subscribed`: filters by the broker where one client asks for them.
+
+    Publishes have receipts, and where each event arrives once, the sink tells how many have: so nothing grows without
+    bound.
+    """
+    connections = [{"address": brokers[at].client, "filters": filters} for at, filters in subscribed.items()]
+    watched = {str(broker.id): broker.pid for broker in brokers.brokers.values()}
     with Helper("sink", dialect="mercast", connections=connections) as sink:
         counters, _ = sink.hear()
         frames = Frames.of(*publish_frames(contents))
         heard_from = counters if len(connections) == 1 else None
-        with _source("mercast", frames, publish_at, heard_from) as source:
+        with _source("mercast", frames, brokers[1].client, heard_from) as source:
             yield Ends(source, sink, watched, copies)
 
 

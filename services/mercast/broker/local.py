@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -61,7 +61,8 @@ class Broker:
 class Local:
     """`with Local(3, [(1, 2), (2, 3)]) as brokers: brokers[1].client …`; numbered from 1.
 
-    Without links, the brokers construct the overlay themselves. `options` are further flags of `mercast broker`.
+    Without links, the brokers construct the overlay themselves. `options` are further flags of `mercast broker`;
+    `addresses` gives the three of a broker, in place of free ones.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Local:
         matcher: str = "index",
         options: Sequence[str] = (),
         folder: Path | None = None,
+        addresses: Callable[[int], tuple[str, str, str]] | None = None,
         ready_within: float = 60.0,
     ) -> None:
         self._links = None if links is None else list(links)
@@ -80,6 +82,7 @@ class Local:
         self._ready_within = ready_within
         self._ends = ExitStack()
         self._folder = folder
+        self._addresses = addresses
         self._ids = range(1, brokers + 1)
         self.brokers: dict[int, Broker] = {}
 
@@ -90,11 +93,10 @@ class Local:
         with ExitStack() as ends:
             ends.callback(self.stop)
             folder = self._folder or Path(ends.enter_context(TemporaryDirectory(prefix="mercast-")))
-            addresses = iter(free_addresses(3 * len(self._ids)))
+            free = iter(free_addresses(0 if self._addresses else 3 * len(self._ids)))
             for id in self._ids:
-                self.brokers[id] = Broker(
-                    id, next(addresses), next(addresses), next(addresses), folder / f"broker-{id}.log"
-                )
+                client, peer, admin = self._addresses(id) if self._addresses else (next(free), next(free), next(free))
+                self.brokers[id] = Broker(id, client, peer, admin, folder / f"broker-{id}.log")
             for id in self._ids:
                 self.start(id)
             for id in self._ids:
@@ -133,6 +135,14 @@ class Local:
                 raise NotReady(f"broker {id} has ended; its log:\n{broker.tail()}")
             if monotonic() > until:
                 raise NotReady(f"broker {id} is not ready after {self._ready_within:.0f} s; its log:\n{broker.tail()}")
+            sleep(_POLL)
+
+    def wait(self) -> None:
+        """Until a broker ends by itself: NotReady says which."""
+        while True:
+            for broker in self.brokers.values():
+                if broker.process is None or broker.process.poll() is not None:
+                    raise NotReady(f"broker {broker.id} has ended; its log:\n{broker.tail()}")
             sleep(_POLL)
 
     def kill(self, id: int) -> None:
