@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env test test-quick demo bench lint mutants soak lock clean
+.PHONY: help env test test-quick demo bench lint docs mutants soak lock clean
 SEEDS ?= 1000
 FIRST ?= 1000
 
@@ -35,6 +35,9 @@ lint: $(READY)  ## ruff, mypy, import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)  ## make docs/configuration.md anew from the configuration itself
+	$(BIN)/python -m mercast.broker.config_docs > docs/configuration.md
 
 demo: $(READY)  ## 10,000 filters against a stream of stock quotes, for ten seconds
 	$(BIN)/mercast demo

@@ -9,6 +9,7 @@ class Counters:
         "bytes_from_peers",
         "bytes_to_clients",
         "bytes_to_peers",
+        "defects",
         "delivered",
         "denied",
         "dropped",
@@ -26,6 +27,8 @@ class Counters:
         """Events: from neighbours, to neighbours, to clients."""
         self.dropped: Counter[str] = Counter()
         """Events by reason."""
+        self.defects = 0
+        """Exceptions that should not have been."""
         self.slow_clients = 0
         """Clients that were disconnected because they did not read."""
         self.denied: Counter[str] = Counter()

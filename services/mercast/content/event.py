@@ -27,15 +27,28 @@ class Event(NamedTuple):
     """Trace context as the W3C header `traceparent` has it, if the publisher sent one."""
     payload: bytes = b""
     encoded: bytes = b""
-    """The content (all but id, time, publisher) as it came over the wire, to be passed on untouched (wire/events.py);
-    empty where nothing did. No part of what the event says."""
+    """The content (all but id, time, publisher) as a client sent it, to be passed on untouched (wire/events.py)."""
+    stamped: bytes = b""
+    """The whole as a broker sent it. Like the field above, empty where nothing came, and no part of what is said."""
+
+
+_checked: set[str] = set()
+_CHECKED = 10_000
+"""Names recur; those that were right lately need not be looked at again."""
+
+
+def _remember(name: str) -> None:
+    if len(_checked) >= _CHECKED:
+        _checked.clear()
+    _checked.add(name)
 
 
 def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
     """The door for events: the same event with flat, plain attributes. ContentError says what is wrong with it."""
-    check_name(event.type, "type", limits)
-    check_name(event.publisher, "publisher", limits)
-    check_name(event.content_type, "content type", limits)
+    for name, what in ((event.type, "type"), (event.publisher, "publisher"), (event.content_type, "content type")):
+        if name not in _checked or limits is not DEFAULTS:
+            check_name(name, what, limits)
+            _remember(name)
     if event.trace is not None:
         check_name(event.trace, "trace context", limits)
     if not isinstance(event.id, EventId) or not isinstance(event.time, int):
@@ -52,4 +65,4 @@ def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
     attributes = check_attributes(event.attributes, limits)
     if attributes is event.attributes:
         return event
-    return event._replace(attributes=attributes, encoded=b"")
+    return event._replace(attributes=attributes, encoded=b"", stamped=b"")

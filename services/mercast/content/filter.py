@@ -30,7 +30,7 @@ class Filter:
 
     def matches(self, attributes: Attributes) -> bool:
         """Whether the filter is TRUE of these attributes (not false, not unknown)."""
-        return evaluate(self.expression, attributes) is True
+        return self.expression is TRUE or evaluate(self.expression, attributes) is True
 
     @cached_property
     def boxes(self) -> Boxes:

@@ -70,11 +70,21 @@ class Coding:
             return None
 
     def _encode_column(self, values: Sequence[Any], number: int, kinds: Array, low: Array, between: list[Any]) -> None:
-        if set(map(type, values)) == {float}:
+        """Columns of one type at a time; what is left, value by value."""
+        types = set(map(type, values))
+        if types == {float}:
             low[:, number] = values
             if np.isfinite(low[:, number]).all():
                 kinds[:, number] = NUMBER
                 return
+        elif types == {str}:
+            kinds[:, number] = STRING
+            low[:, number] = list(map(self.strings[number].code, values))
+            return
+        elif types == {int} and min(values) >= -EXACT and max(values) <= EXACT:
+            kinds[:, number] = NUMBER
+            low[:, number] = values
+            return
         for row, value in enumerate(values):
             if value is not None:
                 kinds[row, number], low[row, number] = self._code(row, number, value, between)

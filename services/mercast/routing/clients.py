@@ -8,6 +8,8 @@ from mercast.content.types import Types
 from mercast.matching import Content, TypedMatcher
 from mercast.protocol.messages import Local, Packet
 
+_NOBODY: dict[str, tuple[int, ...]] = {}
+
 
 class Clients:
     def __init__(self, table: TypedMatcher) -> None:
@@ -17,6 +19,10 @@ class Clients:
         """The advertisements of each client: every publish looks them up."""
         self._without_echo: set[Local] = set()
         self._matcher = table
+        self._numbers: dict[Local, int] = {}
+        """Subscriptions as the matcher knows them: it is fastest with numbers."""
+        self._locals: dict[int, Local] = {}
+        self._next = 0
 
     def advertise(self, local: Local, advertisement: Advertisement) -> None:
         self.advertisements[local] = advertisement
@@ -30,23 +36,33 @@ class Clients:
 
     def subscribe(self, local: Local, subscription: Subscription, echo: bool) -> None:
         self.subscriptions[local] = subscription
-        self._matcher.add(local, subscription.type, subscription.filter)
+        self._next += 1
+        self._matcher.add(self._next, subscription.type, subscription.filter)
+        self._numbers[local], self._locals[self._next] = self._next, local
         if not echo:
             self._without_echo.add(local)
 
     def unsubscribe(self, local: Local) -> None:
         del self.subscriptions[local]
-        self._matcher.remove(local)
+        number = self._numbers.pop(local)
+        self._matcher.remove(number)
+        del self._locals[number]
         self._without_echo.discard(local)
 
     def interested(self, contents: Sequence[Content], packets: Sequence[Packet]) -> list[dict[str, tuple[int, ...]]]:
         """For each event the clients that get it, each with the subscriptions that matched."""
+        if not self.subscriptions:
+            return [_NOBODY] * len(packets)
         found = self._matcher.match_many(contents)
-        return [self._by_client(ids, packet.event.publisher) for ids, packet in zip(found, packets, strict=True)]
+        return [
+            self._by_client(numbers, packet.event.publisher) if numbers else _NOBODY
+            for numbers, packet in zip(found, packets, strict=True)
+        ]
 
-    def _by_client(self, matched: list[Local], publisher: str) -> dict[str, tuple[int, ...]]:
+    def _by_client(self, matched: list[int], publisher: str) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}
-        for local in matched:
+        for number in matched:
+            local = self._locals[number]
             client, request = local
             if client != publisher or local not in self._without_echo:
                 found[client] = (*found.get(client, ()), request)
@@ -60,7 +76,11 @@ class Clients:
 
     def may_publish(self, types: Types, event: Event) -> bool | None:
         """Whether the publisher's advertisements allow the event; None if it has none for this type at all."""
-        mine = self.advertisements_of(event.publisher)
-        lineage = types.lineage(event.type)
-        of_type = [self.advertisements[local] for local in mine if self.advertisements[local].type in lineage]
-        return any(one.filter.matches(event.attributes) for one in of_type) if of_type else None
+        lineage, allowed = types.lineage(event.type), None
+        for local in self._advertisers.get(event.publisher, ()):
+            advertisement = self.advertisements[local]
+            if advertisement.type in lineage:
+                if advertisement.filter.matches(event.attributes):
+                    return True
+                allowed = False
+        return allowed

@@ -5,6 +5,7 @@ something, and when an event comes in; everything below that is here, and the sa
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, repeat
 from typing import Any, cast
@@ -73,6 +74,8 @@ class Core(ABC):
         self._waits_until: float | None = None
         """Of what was parked before and is tried again."""
         self._splitter: Splitter | None = None
+        self.dropped: Counter[str] = Counter()
+        """Events by the reason why they went no further."""
         self._sampling, self._samples = self.settings.sampling > 0, sampler(self.settings.sampling)
         self._now = 0.0
         self._effects: list[Effect] = []
@@ -161,7 +164,7 @@ class Core(ABC):
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
 
     @abstractmethod
-    def published(self, packets: Sequence[Packet]) -> list[int]:
+    def published(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[int]:
         """Send events of local clients on their way; how many destinations each has."""
 
     @abstractmethod
@@ -278,23 +281,20 @@ class Core(ABC):
         self._send_off(accepted)
 
     def _accept(self, asked: stimuli.Publish) -> Packet:
-        event = check_event(
-            Event(
-                EventId(self.me, self.incarnation, self._sequence + 1),
-                *(asked.type, asked.attributes, asked.time, asked.client),
-                *(asked.content_type, asked.trace, asked.payload, asked.encoded),
-            )
-        )
-        self.types.check_attributes(event.type, event.attributes)
+        client, _, type_, attributes, time, payload, content_type, trace, traced, encoded = asked
+        id_ = EventId(self.me, self.incarnation, self._sequence + 1)
+        event = check_event(Event(id_, type_, attributes, time, client, content_type, trace, payload, encoded))
+        self.types.check_attributes(type_, event.attributes)
         self._check_advertised(asked, event)
         self._sequence += 1
-        self.seen.see(event.id)
-        return Packet(event, asked.traced)
+        return Packet(event, traced)
 
     def _send_off(self, accepted: list[tuple[int, Packet]]) -> None:
         """Events of local clients, with the numbers of their requests: to the clients here and on their way."""
         packets = [packet for _, packet in accepted]
-        counts, interested = self.published(packets), self.clients.interested(self.contents(packets), packets)
+        contents = self.contents(packets)
+        self.seen.see_all(_ids(packets))
+        counts, interested = self.published(packets, contents), self.clients.interested(contents, packets)
         for (request, packet), count, clients in zip(accepted, counts, interested, strict=True):
             event = packet.event
             self._deliver(packet, clients, 0)
@@ -459,6 +459,7 @@ class Core(ABC):
                 self.drop(packet, why)
 
     def drop(self, packet: Packet, why: str) -> None:
+        self.dropped[why] += 1
         if self.taps(packet):
             self._write(packet, Dropped(packet.event.id, packet.event.time, why))
 

@@ -109,21 +109,22 @@ def text(data: bytes) -> str:
 
 def encode_packet(packet: Packet) -> bytes:
     """Stamp and content."""
-    event = packet.event
+    event, traced, crossed = packet
+    if event.stamped:
+        return event.stamped
     publisher = event.publisher.encode()
-    stamp = _STAMP.pack(
-        *(_STAMP.size, _TRACED * packet.traced, *event.id, event.time, len(publisher), len(packet.crossed))
-    )
-    crossed = b"".join(cluster.to_bytes(2, "big") for cluster in packet.crossed)
+    stamp = _STAMP.pack(_STAMP.size, _TRACED * traced, *event.id, event.time, len(publisher), len(crossed))
     content = event.encoded or encode_content(
         event.type, event.attributes, event.payload, event.content_type, event.trace
     )
-    return b"".join((stamp, crossed, publisher, content))
+    if crossed:
+        stamp += b"".join(cluster.to_bytes(2, "big") for cluster in crossed)
+    return stamp + publisher + content
 
 
 def decode_packet(data: bytes) -> Packet:
     try:
-        header, flags, *id_, time, publisher, crossed = _STAMP.unpack_from(data)
+        header, flags, broker, incarnation, sequence, time, publisher, crossed = _STAMP.unpack_from(data)
     except error:
         raise ProtocolError("an event ends in its stamp") from None
     a = header + 2 * crossed
@@ -132,10 +133,8 @@ def decode_packet(data: bytes) -> Packet:
         raise ProtocolError("the lengths in an event's stamp are wrong")
     clusters = tuple(int.from_bytes(data[k : k + 2], "big") for k in range(header, a, 2)) if crossed else ()
     type_, attributes, payload, content_type, trace = decode_content(data, b)
-    event = Event(
-        *(EventId(*id_), type_, attributes, time, text(data[a:b])),
-        *(content_type, trace, payload, data[b:]),
-    )
+    id_, client = EventId(broker, incarnation, sequence), text(data[a:b])
+    event = Event(id_, type_, attributes, time, client, content_type, trace, payload, b"", data)
     return Packet(event, flags & _TRACED != 0, clusters)
 
 

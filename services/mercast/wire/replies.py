@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
-from struct import Struct, error
+from struct import Struct, error, pack
 from typing import NamedTuple
 
 import orjson
@@ -33,13 +33,15 @@ class Arrived(NamedTuple):
 
 
 def event(event_: Event, subscriptions: Sequence[int]) -> bytes:
-    numbers = Struct(f">H{len(subscriptions)}I").pack(len(subscriptions), *subscriptions)
-    return frame(Kind.EVENT, numbers + encode_packet(Packet(event_)))
+    packet = event_.stamped or encode_packet(Packet(event_))
+    count = len(subscriptions)
+    length = 1 + _EVENT.size + 4 * count + len(packet)
+    return pack(f">IBH{count}I", length, Kind.EVENT, count, *subscriptions) + packet
 
 
 def receipts(first: int, counts: Sequence[int]) -> bytes:
     """Publishes from this request on were accepted; for each, the destinations that were found."""
-    return frame(Kind.RECEIPTS, Struct(f">I{len(counts)}I").pack(first, *counts))
+    return frame(Kind.RECEIPTS, pack(f">I{len(counts)}I", first, *counts))
 
 
 def answer(request: int, refused: str = "") -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
+from mercast.matching import Content
 from mercast.overlay.exchange import Cause, Key, Request
 from mercast.protocol.messages import Local, Packet
 from mercast.routing.lists import ListRouting
@@ -48,8 +49,8 @@ class DDBR(ListRouting):
         for peer in self.exchange.told:
             self.exchange.untell(peer, local, cause)
 
-    def published(self, packets: Sequence[Packet]) -> list[int]:
-        wanted = self.r_prt.destinations_many(self.contents(packets))
+    def published(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[int]:
+        wanted = self.r_prt.destinations_many(contents)
         self.multicast(wanted, packets)
         return [len(brokers) for brokers in wanted]
 

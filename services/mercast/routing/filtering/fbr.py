@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
+from mercast.matching import Content
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.routes import NO_HOP
 from mercast.protocol.messages import Forward, Local, Note, Origin, Packet
@@ -216,7 +217,7 @@ class FBR(Core):
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def published(self, packets: Sequence[Packet]) -> list[int]:
+    def published(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[int]:  # noqa: ARG002
         trees = groupby(packets, lambda packet: self._tree_of(packet.event))
         return [count for tree, run in trees for count in self._onward(list(run), 0, tree, self.me)]
 

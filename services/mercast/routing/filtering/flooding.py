@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
+from mercast.matching import Content
 from mercast.overlay.exchange import Cause, Key
 from mercast.protocol.messages import Forward, Local, Packet
 from mercast.routing.core import Core, together
@@ -14,7 +15,7 @@ class Flooding(Core):
         """For declarations of types alone."""
         return self.neighbourhood.neighbours.keys() & self.state.reachable
 
-    def published(self, packets: Sequence[Packet]) -> list[int]:
+    def published(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[int]:  # noqa: ARG002
         return [self._flood(packets, 1, self.me)] * len(packets)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:

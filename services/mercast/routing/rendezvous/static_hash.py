@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
+from mercast.matching import Content
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.split import pack
 from mercast.protocol.messages import Forward, Local, Packet
@@ -87,7 +88,7 @@ class StaticHash(ListRouting):
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def published(self, packets: Sequence[Packet]) -> list[int]:
+    def published(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[int]:  # noqa: ARG002
         counts: list[int] = []
         for owner, of_owner in groupby(packets, lambda packet: self.owner(packet.event.type)):
             run = list(of_owner)

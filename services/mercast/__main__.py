@@ -1,0 +1,5 @@
+"""`python -m mercast`."""
+
+from mercast.cli import main
+
+main()

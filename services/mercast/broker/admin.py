@@ -1,0 +1,99 @@
+"""Admin HTTP: liveness, readiness, metrics, overlay and tables. It only reads."""
+
+from typing import Any
+
+import orjson
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from prometheus_client.exposition import choose_encoder
+
+from mercast import __version__
+from mercast.broker.addresses import Address
+from mercast.broker.lag import LagProbe
+from mercast.broker.metrics import registry
+from mercast.broker.observed import Observed
+from mercast.broker.overview import overview, readiness
+from mercast.broker.tables import MOST_ROWS, tables
+
+_SHUTDOWN_SECONDS = 1.0
+"""For answers that are under way when the broker stops."""
+
+_INDEX = f"""\
+mercast {__version__}, broker {{id}} of cluster {{cluster}}
+
+/livez          200 while the broker runs
+/readyz         200 while clients should come here, else 503 with the reason
+/metrics        for Prometheus
+/overlay        this broker, members, links, and the overlay as it sees it, as JSON
+/tables         how much its tables hold, as JSON; /tables?full=1 lists it, up to {MOST_ROWS} rows of each
+"""
+
+
+class Admin:
+    """The listener. It watches the event loop while it runs."""
+
+    def __init__(self, broker: Observed) -> None:
+        self._broker = broker
+        self._lag = LagProbe()
+        self._metrics = registry(broker, self._lag)
+        # One line per scrape and probe would drown all others in the log.
+        self._runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+
+    async def start(self, address: Address) -> Address:
+        """The address that was bound: port 0 takes any. OSError if it cannot be."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, address.host, address.port)
+        try:
+            await site.start()
+        except OSError:
+            await self._runner.cleanup()
+            raise
+        self._lag.start()
+        return Address(*self._runner.addresses[0][:2])
+
+    async def stop(self) -> None:
+        self._lag.stop()
+        await self._runner.cleanup()
+
+    def _app(self) -> web.Application:
+        app = web.Application()
+        paths: dict[str, Handler] = {
+            "/": self._index,
+            "/livez": self._livez,
+            "/readyz": self._readyz,
+            "/metrics": self._prometheus,
+            "/overlay": self._overlay,
+            "/tables": self._tables,
+        }
+        for path, handler in paths.items():
+            app.router.add_get(path, handler)
+        return app
+
+    async def _index(self, _: web.Request) -> web.StreamResponse:
+        config = self._broker.config
+        return web.Response(text=_INDEX.format(id=config.id, cluster=config.cluster))
+
+    async def _livez(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, _: web.Request) -> web.StreamResponse:
+        told = readiness(self._broker)
+        return _json(told, web.HTTPOk.status_code if told["ready"] else web.HTTPServiceUnavailable.status_code)
+
+    async def _prometheus(self, request: web.Request) -> web.StreamResponse:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._metrics), headers={"Content-Type": content_type})
+
+    async def _overlay(self, _: web.Request) -> web.StreamResponse:
+        return _json(overview(self._broker))
+
+    async def _tables(self, request: web.Request) -> web.StreamResponse:
+        full = request.query.get("full", "0")
+        if full not in ("0", "1"):
+            return web.Response(status=web.HTTPBadRequest.status_code, text=f"full={full}: expected 0 or 1\n")
+        return _json(tables(self._broker, full == "1"))
+
+
+def _json(value: Any, status: int = web.HTTPOk.status_code) -> web.Response:
+    body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    return web.Response(body=body, status=status, content_type="application/json")

@@ -1,0 +1,214 @@
+"""The core on a real loop: what sockets read goes in, what the core wants done is done.
+
+All that is read in one turn of the event loop is handled as one batch; then each neighbour and each client gets at most
+one write. Nothing here waits, and there is no task or future for an event.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any
+
+import structlog
+
+from mercast.broker.config import BrokerConfig
+from mercast.broker.counters import Counters
+from mercast.broker.outgoing import Outgoing
+from mercast.membership.members import Member, Members
+from mercast.protocol import stimuli
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Reported, Send, Settled, Tap
+from mercast.protocol.messages import Forward
+from mercast.protocol.stimuli import Batch, Stimulus, Tick
+from mercast.routing import recording
+from mercast.routing.strategies import strategy_named
+from mercast.wire import replies
+from mercast.wire.peers import encode_message
+
+log = structlog.get_logger()
+
+
+class Broker:
+    def __init__(self, config: BrokerConfig, incarnation: int | None = None) -> None:
+        self.config = config
+        self.started = time.time()
+        incarnation = int(self.started * 1000) if incarnation is None else incarnation
+        self.core = strategy_named(config.strategy)(config.id, incarnation, config.settings())
+        self.counters = Counters()
+        self.counters.dropped = self.core.dropped
+        self.sessions: dict[str, Outgoing] = {}
+        """Clients by the id that they were given."""
+        self.links: dict[int, Outgoing] = {}
+        """Neighbours."""
+        self.members = Members(config.id)
+        self.draining = False
+        self.readiness: Callable[[], tuple[bool, str]] = lambda: (False, "starting")
+        self._unlink: Callable[[int, str], None] = lambda _neighbour, _reason: None
+        self._pending: list[Stimulus] = []
+        self._full: set[int] = set()
+        """Links with so much unsent that publishers have to wait."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._record: IO[str] | None = None
+        self._written: set[Outgoing] = set()
+        """Sessions that something is to be said to in this turn."""
+        self._does: dict[type, Callable[[Any], None]] = {
+            Deliver: self._deliver,
+            Send: self._send,
+            Answer: self._answer,
+            Settled: self._settled,
+            Reported: self._reported,
+            CloseLink: self._close_link,
+            Tap: self._tap,
+        }
+        self._offset = time.time() - time.monotonic()
+        self._loop = asyncio.get_running_loop()
+
+    def now(self) -> float:
+        """Seconds since 1970, never backwards: brokers compare these with their neighbours'."""
+        return time.monotonic() + self._offset
+
+    def begin(self, record: IO[str] | None, unlink: Callable[[int, str], None]) -> None:
+        """`unlink(neighbour, reason)` closes a link."""
+        self._record, self._unlink = record, unlink
+        if record is not None:
+            record.write(recording.header(self.core) + "\n")
+        for number, declaration in enumerate(self.config.declarations(), 1):
+            self.take(stimuli.Declare(str(self.config.types), number, declaration))
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether clients should be sent here; if not, why."""
+        return (False, "draining") if self.draining else self.readiness()
+
+    # -- in ----------------------------------------------------------------------------------------------------------
+
+    def take(self, stimulus: Stimulus) -> None:
+        """Have it handled when all that can be read now has been read."""
+        self._pending.append(stimulus)
+        if len(self._pending) == 1:
+            self._loop.call_soon(self._turn)
+
+    def take_all(self, some: Iterable[Stimulus]) -> None:
+        if not self._pending:
+            self._loop.call_soon(self._turn)
+        self._pending += some
+
+    def _turn(self) -> None:
+        pending, self._pending = self._pending, []
+        if len(pending) == 1:
+            self._handle(pending[0])
+        elif pending:
+            self._handle(Batch(tuple(pending)))
+
+    def _handle(self, stimulus: Stimulus) -> None:
+        now = self.now()
+        try:
+            effects = self.core.handle(now, stimulus)
+        except Exception:  # a defect of ours: what can go on goes on
+            self.counters.defects += 1
+            log.exception("defect", stimulus=type(stimulus).__name__)
+            return
+        if self._record is not None:
+            self._record.write(recording.entry(now, stimulus, effects) + "\n")
+        self._carry_out(effects)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        deadline = self.core.next_deadline() - self._offset
+        if self._timer is not None:
+            if self._timer.when() <= deadline and not self._timer.cancelled():
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._tick) if deadline != float("inf") else None
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self.now() >= self.core.next_deadline():
+            self.take(Tick())
+        else:
+            self._set_timer()
+
+    # -- out ---------------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        does = self._does
+        for effect in effects:
+            does[type(effect)](effect)
+        for session in self._written:
+            session.flush()
+        self._written.clear()
+
+    def _to(self, client: str) -> Outgoing | None:
+        """The session of a client that is still there, to be flushed at the end of the turn."""
+        session = self.sessions.get(client)
+        if session is not None:
+            self._written.add(session)
+        return session
+
+    def _deliver(self, deliver: Deliver) -> None:
+        session = self._to(deliver.client)
+        if session is not None:
+            session.out.append(replies.event(deliver.event, deliver.subscriptions))
+            self.counters.delivered += 1
+
+    def _send(self, send: Send) -> None:
+        link = self.links.get(send.neighbour)
+        if link is None:
+            return
+        full = link.queued > self.config.link_queue_bytes
+        for message in send.messages:
+            if type(message) is Forward:
+                if full:  # control is never dropped for data
+                    self.core.dropped["link queue full"] += len(message.packets)
+                    continue
+                self.counters.forwarded += len(message.packets)
+            link.out.append(encode_message(message))
+        link.flush()
+
+    def _answer(self, answer: Answer) -> None:
+        session = self._to(answer.client)
+        if answer.value is not None:
+            self.counters.published += 1
+            if session is not None:
+                session.receipt(answer.request, answer.value)
+            return
+        self.counters.refused += bool(answer.refused)
+        if session is not None:
+            session.say(replies.answer(answer.request, answer.refused))
+        elif answer.refused and answer.client == str(self.config.types):
+            log.error("declaration refused", file=answer.client, reason=answer.refused)
+
+    def _settled(self, settled: Settled) -> None:
+        session = self._to(settled.client)
+        if session is not None:
+            session.say(replies.settled(settled.request, settled.missing))
+
+    def _reported(self, reported: Reported) -> None:
+        session = self._to(reported.client)
+        if session is not None:
+            session.say(replies.reported(reported.broker, reported.row))
+
+    def _close_link(self, close: CloseLink) -> None:
+        self._unlink(close.neighbour, close.reason)
+
+    def _tap(self, tap: Tap) -> None:
+        """Rows go nowhere yet."""
+
+    # -- pressure ----------------------------------------------------------------------------------------------------
+
+    def link_full(self, neighbour: int, full: bool) -> None:
+        """A link has too much unsent, or no longer: this broker's own publishers wait before anything is dropped."""
+        before = bool(self._full)
+        (self._full.add if full else self._full.discard)(neighbour)
+        if bool(self._full) != before:
+            for session in self.sessions.values():
+                session.hold(bool(self._full))
+
+    @property
+    def pressed(self) -> bool:
+        return bool(self._full)
+
+    def other_brokers(self) -> list[str]:
+        """Client addresses of the other members."""
+        return [member.clients for member in self._others() if member.clients]
+
+    def _others(self) -> Iterator[Member]:
+        return (member for member in self.members.values() if member.id != self.config.id)

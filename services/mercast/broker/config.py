@@ -1,0 +1,269 @@
+"""The configuration of a broker. Later wins: defaults < YAML file < environment < flags.
+
+What is wrong is told all at once, each with its key, where its value came from, and what would be right.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ByteSize, Field, FiniteFloat, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from mercast.broker.addresses import ADMIN_PORT, CLIENT_PORT, PEER_PORT, Address, parse_address
+from mercast.broker.config_sources import PREFIX, ConfigError, explained, from_environment, from_file, from_flags
+from mercast.content.declarations import read_declarations
+from mercast.content.errors import ContentError
+from mercast.content.types import Declaration
+from mercast.limits import DEFAULTS
+from mercast.overlay.neighbourhood import Timing
+from mercast.overlay.split import BROKER, Rule
+from mercast.routing.settings import Settings
+from mercast.routing.strategies import strategy_named
+
+__all__ = ["MOST_ID", "BrokerConfig", "ConfigError", "load"]
+
+MOST_ID = BROKER - 1
+"""The largest number of a broker: the last that an entry of a destination list can hold means no broker."""
+
+_MIB = 1024 * 1024
+_LEAST_QUEUE = 64 * 1024
+"""With less, a burst of some small events would be too much."""
+
+_LINK = re.compile(r"\d{1,5}-\d{1,5}", re.ASCII)
+
+_ROUTING = Settings()
+
+
+def _split_commas(value: Any) -> Any:
+    """Environment and flags have no lists."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _none_if_empty(value: Any) -> Any:
+    return None if value == "" else value
+
+
+Listed = Annotated[list[str], NoDecode, BeforeValidator(_split_commas)]
+OptionalPath = Annotated[Path | None, BeforeValidator(_none_if_empty)]
+Seconds = Annotated[FiniteFloat, Field(gt=0)]
+Size = Annotated[ByteSize, Field(ge=_LEAST_QUEUE)]
+
+
+class BrokerConfig(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True, coerce_numbers_to_str=True
+    )
+
+    # -- who and where -----------------------------------------------------------------------------------------------
+    id: int = Field(ge=0, le=MOST_ID)
+    """The number of this broker, which no other broker of the cluster has."""
+    cluster: str = Field(default="default", min_length=1, max_length=DEFAULTS.name_length)
+    """The cluster of brokers that this one belongs to. Peers of another cluster are refused."""
+    strategy: str = "ddbr"
+    """How events find their way. Peers with another strategy are refused."""
+    listen: str = f"127.0.0.1:{CLIENT_PORT}"
+    """Where clients connect. Port 0 takes any free one; IPv6 goes in brackets."""
+    peer_listen: str = f"127.0.0.1:{PEER_PORT}"
+    """Where other brokers connect."""
+    admin_listen: str = f"127.0.0.1:{ADMIN_PORT}"
+    """Where liveness, readiness, metrics, overlay and tables are served over HTTP; empty for nowhere."""
+    advertise: str = ""
+    """The address that clients are told; by default the one that was bound."""
+    peer_advertise: str = ""
+    """The address that other brokers are told; by default the one that was bound."""
+
+    # -- overlay -----------------------------------------------------------------------------------------------------
+    members: Listed = []
+    """The brokers of the cluster as id=host:port of their peer ports; this one may be among them."""
+    seeds: Listed = []
+    """Peer addresses of brokers to join the cluster by."""
+    links: Listed = []
+    """The links of the overlay as id-id, for experiments; by default they follow from the members."""
+    degree: int = Field(default=6, ge=2, multiple_of=2)
+    """Links that each broker of the overlay has, an even number; fewer in small clusters."""
+    heart_beat: Seconds = Timing().heart_beat
+    """Seconds between heart-beats of neighbours."""
+    misses: int = Field(default=Timing().misses, ge=1)
+    """Heart-beats without a word from a neighbour before it counts as down."""
+
+    # -- routing -----------------------------------------------------------------------------------------------------
+    settle_within: Seconds = _ROUTING.settle_within
+    """Seconds before a client is told who has not acknowledged its subscription or advertisement."""
+    purge_after: Seconds = _ROUTING.purge_after
+    """Seconds that a broker must be out of reach before what it said is forgotten."""
+    wait_for_route: Annotated[FiniteFloat, Field(ge=0)] = _ROUTING.wait_for_route
+    """Seconds that an event waits for a route while news of the overlay travels."""
+    rule: Rule = _ROUTING.rule
+    """How destination lists are split among equal paths: as in the paper, or among as few neighbours as will do."""
+    repair: bool = _ROUTING.repair
+    """FBR: whether trees follow the shortest paths when those change."""
+    covering: bool = _ROUTING.covering
+    """FBR: whether subscriptions that another one covers are not passed on."""
+    matcher: Literal["index", "scan"] = _ROUTING.matcher
+    """How events are matched: by an index, or by evaluating every filter as the papers' cost model does."""
+    types: OptionalPath = None
+    """A YAML file of type declarations."""
+
+    # -- what is told of it ------------------------------------------------------------------------------------------
+    sampling: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.0
+    """Share of the events that the taps get rows of, from 0 to 1; traced events are always among them."""
+    record: OptionalPath = None
+    """A file to write all stimuli to, for `mercast lab replay`."""
+    log_format: Literal["console", "json", "auto"] = "auto"
+    """Logs for people, or as lines of JSON; auto is console on a terminal and json elsewhere."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least level that is logged."""
+
+    # -- limits ------------------------------------------------------------------------------------------------------
+    client_queue_bytes: Size = ByteSize(8 * _MIB)
+    """What may wait to be written to one client; one that reads too slowly for it is disconnected."""
+    link_queue_bytes: Size = ByteSize(32 * _MIB)
+    """What may wait to be written to one neighbour: more than to a client, for the events of many travel there."""
+    handshake_seconds: Seconds = 5.0
+    """How long a new connection may take to say who it is."""
+    max_clients: int = Field(default=20_000, ge=1)
+    """Clients connected at a time. Each takes a file descriptor and some kilobytes."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        *others: PydanticBaseSettingsSource,  # noqa: ARG003
+        **named: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is given: `load` puts the sources together, and remembers which value came from where."""
+        return (init_settings,)
+
+    @field_validator("strategy")
+    @classmethod
+    def _check_strategy(cls, value: str) -> str:
+        strategy_named(value)
+        return value
+
+    @field_validator("listen", "peer_listen", "admin_listen")
+    @classmethod
+    def _check_listen(cls, value: str, info: ValidationInfo) -> str:
+        off = value == "" and info.field_name == "admin_listen"
+        return value if off else str(parse_address(value, _PORTS[info.field_name or ""]))
+
+    @field_validator("advertise", "peer_advertise")
+    @classmethod
+    def _check_advertised(cls, value: str, info: ValidationInfo) -> str:
+        """What others are told must lead them here; when nothing is said, the address to listen on must."""
+        name = info.field_name or ""
+        if value != "":
+            return str(_reachable(value, _PORTS[name]))
+        listen = name.replace("advertise", "listen")
+        if listen in info.data and parse_address(info.data[listen]).is_everywhere:
+            raise ValueError(f"{listen} is {info.data[listen]}, all addresses: say which of them others should use")
+        return value
+
+    @field_validator("seeds")
+    @classmethod
+    def _check_seeds(cls, value: list[str]) -> list[str]:
+        return [str(_reachable(seed, PEER_PORT)) for seed in value]
+
+    @field_validator("members")
+    @classmethod
+    def _check_members(cls, value: list[str]) -> list[str]:
+        return [f"{who}={address}" for who, address in _members(value).items()]
+
+    @field_validator("links")
+    @classmethod
+    def _check_links(cls, value: list[str]) -> list[str]:
+        for link in value:
+            if not _LINK.fullmatch(link):
+                raise ValueError(f"{link!r} is not a link: write id-id, such as 1-2")
+        return value
+
+    @field_validator("types")
+    @classmethod
+    def _check_types(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_file():
+            raise ValueError("there is no such file; expected a YAML file of type declarations")
+        return value
+
+    @field_validator("record")
+    @classmethod
+    def _check_record(cls, value: Path | None) -> Path | None:
+        if value is not None and (value.is_dir() or not value.parent.is_dir()):
+            raise ValueError("expected a file in a folder that exists")
+        return value
+
+    def settings(self) -> Settings:
+        """What the strategy is told."""
+        return Settings(
+            timing=Timing(self.heart_beat, self.misses),
+            rule=self.rule,
+            repair=self.repair,
+            covering=self.covering,
+            matcher=self.matcher,
+            settle_within=self.settle_within,
+            purge_after=self.purge_after,
+            wait_for_route=self.wait_for_route,
+            sampling=self.sampling,
+        )
+
+    def static_members(self) -> dict[int, Address]:
+        """The peer addresses of `members`."""
+        return _members(self.members)
+
+    def declarations(self) -> list[Declaration]:
+        """What the file of types declares."""
+        if self.types is None:
+            return []
+        try:
+            return read_declarations(self.types.read_text(encoding="utf-8"))
+        except (ContentError, OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"types = '{self.types}': {error}") from None
+
+
+_PORTS = {
+    "listen": CLIENT_PORT,
+    "advertise": CLIENT_PORT,
+    "peer_listen": PEER_PORT,
+    "peer_advertise": PEER_PORT,
+    "admin_listen": ADMIN_PORT,
+}
+
+
+def load(file: Path | None, flags: Mapping[str, Any]) -> BrokerConfig:
+    """The configuration from all sources; flags that are None were not given. ConfigError tells all mistakes."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for found in (from_file(file), from_environment(BrokerConfig), from_flags(flags)):
+        values |= {key: one.value for key, one in found.items()}
+        origins |= {key: one.origin for key, one in found.items()}
+    try:
+        return BrokerConfig(**values)
+    except ValidationError as error:
+        mistakes = [explained(dict(one), origins, BrokerConfig.model_fields) for one in error.errors()]
+        raise ConfigError("\n".join(["the configuration is not right:", *(f"  {one}" for one in mistakes)])) from None
+
+
+def _members(listed: list[str]) -> dict[int, Address]:
+    members: dict[int, Address] = {}
+    for member in listed:
+        who, equals, address = member.partition("=")
+        if not equals or not (who.isascii() and who.isdigit()) or int(who) > MOST_ID:
+            raise ValueError(f"{member!r} is not a member: write id=host:port, such as 2=127.0.0.1:{PEER_PORT}")
+        if int(who) in members:
+            raise ValueError(f"broker {int(who)} is given twice")
+        members[int(who)] = _reachable(address, PEER_PORT)
+    return members
+
+
+def _reachable(text: str, default_port: int) -> Address:
+    """An address that others connect to."""
+    address = parse_address(text, default_port)
+    if address.port == 0 or address.is_everywhere:
+        raise ValueError(f"{text!r} is nowhere to connect to: it must name one host and a port other than 0")
+    return address

@@ -1,0 +1,193 @@
+"""Connections between brokers: one conversation each, from the first HELLO to the last frame."""
+
+import asyncio
+from typing import Any, Protocol
+
+import structlog
+
+from mercast.broker.broker import Broker
+from mercast.broker.outgoing import Outgoing
+from mercast.membership.members import Member, from_json, to_json
+from mercast.overlay.split import BROKER
+from mercast.protocol.messages import Forward, Message
+from mercast.protocol.stimuli import Received
+from mercast.wire import hello
+from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, frame
+from mercast.wire.peers import decode_message
+
+log = structlog.get_logger()
+
+LINKING, ASKING = "broker", "asking"
+"""What a dialling broker wants: to be linked, or only to tell of itself and hear who the members are."""
+
+
+class Refusal(Exception):  # noqa: N818 - it is said to the other side
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Host(Protocol):
+    """Who keeps the links (broker/overlay.py)."""
+
+    broker: Broker
+    peer_address: str
+    client_address: str
+
+    def greeted(self, link: "Link", role: str) -> None: ...
+    def lost(self, link: "Link") -> None: ...
+    def learn(self, members: list[Member], teller: int) -> None: ...
+
+
+class Link(Outgoing):
+    def __init__(self, host: Host, role: str | None = None) -> None:
+        """`role` is what this side dials for; None if it was called."""
+        super().__init__()
+        self.host, self.broker = host, host.broker
+        self.role = role
+        self.neighbour, self.incarnation = -1, 0
+        self.refused = ""
+        """Why the other side wants no link."""
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._framing = Framing()
+        self._deadline: asyncio.TimerHandle | None = None
+
+    # -- the beginning -----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert self.transport is not None
+        self.transport.set_write_buffer_limits(high=max(1, self.broker.config.link_queue_bytes // 4))
+        seconds = self.broker.config.handshake_seconds
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
+        if self.role is not None:
+            self._say_hello(self.role)
+
+    def _say_hello(self, role: str) -> None:
+        config, core = self.broker.config, self.broker.core
+        me = Member(core.me, self.host.peer_address, self.host.client_address, core.incarnation)
+        self.out.append(
+            hello.hello(
+                mercast=list(hello.VERSIONS),
+                role=role,
+                broker=core.me,
+                incarnation=core.incarnation,
+                cluster=config.cluster,
+                strategy=config.strategy,
+                peer=me.peer,
+                clients=me.clients,
+                members=to_json([me, *self.broker.members.values()]),
+            )
+        )
+        self.flush()
+
+    def _greet(self, kind: int, body: bytes) -> None:
+        said = hello.read_json(body)
+        if kind == Kind.ERROR:
+            self.refused = f"{said.get('code')}: {said.get('reason')}"
+            raise ConnectionResetError(self.refused)
+        if kind != Kind.HELLO:
+            raise ProtocolError("the first frame is a HELLO (docs/wire.md)")
+        hello.common_version(said.get("mercast"))
+        role = hello.field(said, "role", str)
+        neighbour = hello.field(said, "broker", int)
+        if role not in (LINKING, ASKING) or not 0 <= neighbour < BROKER:
+            raise ProtocolError("a broker says HELLO with its role and its number; clients use the client port")
+        self._check(said, neighbour)
+        try:
+            members = from_json(said.get("members", []))
+        except ValueError as error:
+            raise ProtocolError(str(error)) from None
+        self.incarnation = hello.field(said, "incarnation", int)
+        self.neighbour = neighbour
+        self._framing.limit = FRAME_BYTES
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self.role is None:
+            self._say_hello(role)
+        self.host.learn(members, neighbour)
+        self.host.greeted(self, role)
+
+    def _check(self, said: dict[str, Any], neighbour: int) -> None:
+        config = self.broker.config
+        known = self.broker.members.get(neighbour)
+        moved = known is not None and known.incarnation and known.peer != said.get("peer")
+        if neighbour == config.id or (moved and neighbour in self.broker.core.state.reachable):
+            where = known.peer if known else self.host.peer_address
+            raise Refusal("identity", f"broker {neighbour} is at {where} already: give each broker an id of its own")
+        for key, mine in (("cluster", config.cluster), ("strategy", config.strategy)):
+            theirs = hello.field(said, key, str)
+            if theirs != mine:
+                raise Refusal(key, f"broker {config.id} has {key} {mine!r}, broker {neighbour} has {theirs!r}")
+
+    # -- frames ------------------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        self.broker.counters.bytes_from_peers += len(data)
+        try:
+            frames = self._framing.feed(data)
+            if self.neighbour < 0 and frames:
+                self._greet(*frames.pop(0))
+            if frames:
+                self._read(frames)
+        except ProtocolError as error:
+            self.refuse("protocol", str(error))
+        except Refusal as refusal:
+            self.refuse(refusal.code, str(refusal))
+        except ConnectionResetError:
+            self.close()
+
+    def _read(self, frames: list[tuple[int, bytes]]) -> None:
+        me, messages = self.broker.config.id, list[Message]()
+        for kind, body in frames:
+            message = decode_message(kind, body, me)
+            if message is not None:
+                messages.append(message)
+                if type(message) is Forward:
+                    self.broker.counters.received += len(message.packets)
+            elif kind == Kind.MEMBERS:
+                try:
+                    self.host.learn(from_json(hello.read_json(body).get("members")), self.neighbour)
+                except ValueError as error:
+                    raise ProtocolError(str(error)) from None
+            elif kind == Kind.PING:
+                self.out.append(frame(Kind.PONG, body))
+            elif kind == Kind.ERROR:
+                log.warning("the other side ends the link", neighbour=self.neighbour, **hello.read_json(body))
+        if messages and self.broker.links.get(self.neighbour) is self:
+            self.broker.take(Received(self.neighbour, tuple(messages)))
+        if self.out:
+            self.flush()
+
+    def flush(self) -> int:
+        written = super().flush()
+        self.broker.counters.bytes_to_peers += written
+        return written
+
+    def pause_writing(self) -> None:
+        self.broker.link_full(self.neighbour, True)
+
+    def resume_writing(self) -> None:
+        self.broker.link_full(self.neighbour, False)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def refuse(self, code: str, reason: str) -> None:
+        self.broker.counters.denied[code] += 1
+        self.refused = self.refused or f"{code}: {reason}"
+        who = self.neighbour if self.neighbour >= 0 else self.address
+        log.warning("peer cut off", peer=who, code=code, reason=reason)
+        self.part(hello.refusal(code, reason))
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self.broker.link_full(self.neighbour, False)
+        self.host.lost(self)
+        if not self.closed.done():
+            self.closed.set_result(None)

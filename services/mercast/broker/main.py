@@ -1,0 +1,126 @@
+"""A broker from its start to its end."""
+
+import asyncio
+import errno
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import IO
+
+import structlog
+
+from mercast import __version__, garbage
+from mercast.broker.addresses import Address, parse_address
+from mercast.broker.admin import Admin
+from mercast.broker.broker import Broker
+from mercast.broker.config import BrokerConfig
+from mercast.broker.links import Link
+from mercast.broker.overlay import Overlay
+from mercast.broker.sessions import Session
+from mercast.wire import replies
+
+log = structlog.get_logger()
+
+_BACKLOG = 4096
+"""Connections that wait to be accepted: after a restart all clients come at once."""
+
+
+class StartError(Exception):
+    """The broker cannot start, for the reason given."""
+
+
+def run(config: BrokerConfig) -> None:
+    """Until SIGTERM or SIGINT."""
+    garbage.seldom()
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_serve(config))
+    else:
+        uvloop.run(_serve(config))
+
+
+async def _serve(config: BrokerConfig) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with running(config):
+        garbage.settled()
+        await stop.wait()
+
+
+@asynccontextmanager
+async def running(config: BrokerConfig) -> AsyncIterator[Broker]:
+    """A broker that serves clients, peers and admins inside the block."""
+    broker = Broker(config)
+    live: set[Session] = set()
+    async with AsyncExitStack() as stack:
+        clients, client_port = await _listen(partial(Session, broker, live), config.listen, "--listen")
+        stack.callback(clients.close)
+        hosts: list[Overlay] = []
+        peers, peer_port = await _listen(lambda: Link(hosts[0]), config.peer_listen, "--peer-listen")
+        stack.callback(peers.close)
+        overlay = Overlay(
+            broker,
+            config.peer_advertise or _shown(config.peer_listen, peer_port),
+            config.advertise or _shown(config.listen, client_port),
+        )
+        hosts.append(overlay)
+        if config.admin_listen:
+            await stack.enter_async_context(_admin(broker, config.admin_listen))
+        record: IO[str] | None = stack.enter_context(config.record.open("w")) if config.record else None
+        broker.begin(record, overlay.unlink)
+        overlay.begin()
+        log.info(
+            "started",
+            version=__version__,
+            strategy=config.strategy,
+            clients=overlay.client_address,
+            peers=overlay.peer_address,
+        )
+        try:
+            yield broker
+        finally:
+            broker.draining = True
+            overlay.end()
+            for session in list(live):
+                session.part(replies.drain(broker.other_brokers()))
+            for link in list(broker.links.values()):
+                if isinstance(link, Link):
+                    link.close()
+            await asyncio.sleep(0)
+            log.info("stopped")
+
+
+async def _listen(make: object, where: str, flag: str) -> tuple[asyncio.Server, int]:
+    host, port = parse_address(where)
+    try:
+        server = await asyncio.get_running_loop().create_server(make, host, port, backlog=_BACKLOG)  # type: ignore[call-overload]
+    except OSError as error:
+        raise _cannot_listen(error, where, flag) from None
+    return server, server.sockets[0].getsockname()[1]
+
+
+def _cannot_listen(error: OSError, where: str, flag: str) -> StartError:
+    if error.errno == errno.EADDRINUSE:
+        return StartError(f"port {parse_address(where).port} is in use; choose another with {flag}")
+    return StartError(f"cannot listen at {where}: {error.strerror or error}; choose another address with {flag}")
+
+
+def _shown(where: str, port: int) -> str:
+    return str(Address(parse_address(where).host, port))
+
+
+@asynccontextmanager
+async def _admin(broker: Broker, where: str) -> AsyncIterator[None]:
+    admin = Admin(broker)
+    try:
+        await admin.start(parse_address(where))
+    except OSError as error:
+        raise _cannot_listen(error, where, "--admin-listen") from None
+    try:
+        yield
+    finally:
+        await admin.stop()

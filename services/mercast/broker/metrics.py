@@ -1,0 +1,132 @@
+"""Metrics for Prometheus, read from plain numbers when they are asked for: nothing is done for them on the way of an
+event."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from mercast import __version__
+from mercast.broker.lag import BOUNDS, LagProbe
+from mercast.broker.observed import Observed, ObservedLink, ObservedSession
+from mercast.broker.overview import readiness
+from mercast.limits import DEFAULTS
+
+
+def registry(broker: Observed, lag: LagProbe) -> CollectorRegistry:
+    """All metrics of a broker and of its process."""
+    made = CollectorRegistry()
+    made.register(BrokerCollector(broker, lag))
+    ProcessCollector(registry=made)
+    return made
+
+
+class BrokerCollector(Collector):
+    def __init__(self, broker: Observed, lag: LagProbe) -> None:
+        self._broker, self._lag = broker, lag
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand: registering must not read a broker that is still being made."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        config = self._broker.config
+        labels = {"version": __version__, "strategy": config.strategy, "cluster": config.cluster}
+        yield InfoMetricFamily("mercast_build", "The version that runs, and what it runs as.", labels)
+        yield from self._events()
+        yield from self._connections()
+        yield from self._overlay()
+        yield from self._limits()
+        yield from self._loop()
+
+    def _events(self) -> Iterator[Metric]:
+        counters = self._broker.counters
+        for name, what, value in (
+            ("published", "Events of local clients that were accepted.", counters.published),
+            ("refused", "Events of local clients that were not accepted.", counters.refused),
+            ("received", "Events that came from neighbours.", counters.received),
+            ("forwarded", "Events that were sent to neighbours, each counted once per neighbour.", counters.forwarded),
+            ("delivered", "Events that were sent to clients, each counted once per client.", counters.delivered),
+        ):
+            yield CounterMetricFamily(f"mercast_events_{name}", what, value)
+        yield _counters("mercast_events_dropped", "Events that went no further.", "reason", counters.dropped)
+
+    def _connections(self) -> Iterator[Metric]:
+        counters, broker = self._broker.counters, self._broker
+        slow = "Clients that were disconnected because they did not read."
+        yield CounterMetricFamily("mercast_slow_clients", slow, counters.slow_clients)
+        denied = "Connections that were refused or cut off."
+        yield _counters("mercast_connections_denied", denied, "code", counters.denied)
+        of_clients = {"in": counters.bytes_from_clients, "out": counters.bytes_to_clients}
+        of_peers = {"in": counters.bytes_from_peers, "out": counters.bytes_to_peers}
+        yield _counters("mercast_client_bytes", "Bytes read from and written to clients.", "direction", of_clients)
+        yield _counters("mercast_peer_bytes", "Bytes read from and written to other brokers.", "direction", of_peers)
+        yield GaugeMetricFamily("mercast_clients", "Clients connected.", len(broker.sessions))
+        waiting = "Bytes that wait to be written to clients, all together."
+        yield GaugeMetricFamily("mercast_client_queued_bytes", waiting, sum(_queued(broker.sessions)))
+        waiting = "Bytes that wait to be written to neighbours, all together."
+        yield GaugeMetricFamily("mercast_link_queued_bytes", waiting, sum(_queued(broker.links)))
+
+    def _overlay(self) -> Iterator[Metric]:
+        broker, core = self._broker, self._broker.core
+        yield GaugeMetricFamily("mercast_ready", "1 while clients should come here.", readiness(broker)["ready"])
+        yield GaugeMetricFamily("mercast_links", "Links to neighbours.", len(broker.links))
+        yield GaugeMetricFamily("mercast_members", "Brokers known to be of the cluster.", len(broker.members))
+        reachable = "Brokers that can be reached, this one included."
+        yield GaugeMetricFamily("mercast_brokers_reachable", reachable, len(core.state.reachable))
+        rtt = GaugeMetricFamily("mercast_link_rtt_seconds", "To a neighbour and back.", labels=["neighbour"])
+        ahead = "How far a neighbour's clock is ahead, give or take half of the RTT."
+        offset = GaugeMetricFamily("mercast_link_clock_offset_seconds", ahead, labels=["neighbour"])
+        for who, neighbour in core.neighbourhood.neighbours.items():
+            if neighbour.rtt is not None and neighbour.clock_offset is not None:
+                rtt.add_metric([str(who)], neighbour.rtt)
+                offset.add_metric([str(who)], neighbour.clock_offset)
+        yield rtt
+        yield offset
+        subscriptions, advertisements = len(core.clients.subscriptions), len(core.clients.advertisements)
+        yield GaugeMetricFamily("mercast_subscriptions", "Subscriptions of local clients.", subscriptions)
+        yield GaugeMetricFamily("mercast_advertisements", "Advertisements of local clients.", advertisements)
+
+    def _limits(self) -> Iterator[Metric]:
+        """The use of a limit that each connection has to itself is that of the one nearest to it."""
+        broker, declared = self._broker, self._broker.core.declared
+        limit = GaugeMetricFamily("mercast_limit", "What may be.", labels=["name"])
+        used = GaugeMetricFamily("mercast_limit_used", "How much of it there is.", labels=["name"])
+        for name, most, now in (
+            ("max_clients", broker.config.max_clients, len(broker.sessions)),
+            ("client_queue_bytes", broker.config.client_queue_bytes, max(_queued(broker.sessions), default=0)),
+            ("link_queue_bytes", broker.config.link_queue_bytes, max(_queued(broker.links), default=0)),
+            ("types", DEFAULTS.types, len(declared.types.declared)),
+            ("declarations", DEFAULTS.declarations, len(declared.statements)),
+        ):
+            limit.add_metric([name], most)
+            used.add_metric([name], now)
+        yield limit
+        yield used
+
+    def _loop(self) -> Iterator[Metric]:
+        worst = "The latest that the event loop was since these metrics were last read."
+        yield GaugeMetricFamily("mercast_loop_lag_max_seconds", worst, self._lag.take_worst())
+        bounds = [*map(str, BOUNDS), "+Inf"]
+        buckets = list(zip(bounds, accumulate(self._lag.buckets), strict=True))
+        late = "How late the event loop was, looked at ten times a second."
+        yield HistogramMetricFamily("mercast_loop_lag_seconds", late, buckets, self._lag.total)
+
+
+def _counters(name: str, what: str, label: str, values: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(name, what, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
+
+
+def _queued(some: Mapping[str, ObservedSession] | Mapping[int, ObservedLink]) -> Iterator[int]:
+    return (one.queued for one in some.values())

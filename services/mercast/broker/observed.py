@@ -1,0 +1,60 @@
+"""What metrics and admin HTTP read of a broker. They only read."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from mercast.broker.config import BrokerConfig
+from mercast.broker.counters import Counters
+from mercast.routing.core import Core
+
+
+class ObservedSession(Protocol):
+    """A client's connection."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def queued(self) -> int:
+        """Bytes that wait to be written."""
+
+
+class ObservedLink(Protocol):
+    """The connection to a neighbour."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def queued(self) -> int:
+        """Bytes that wait to be written."""
+
+
+class ObservedMember(Protocol):
+    @property
+    def peer_address(self) -> str: ...
+    @property
+    def client_address(self) -> str: ...
+
+
+class Observed(Protocol):
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def core(self) -> Core: ...
+    @property
+    def counters(self) -> Counters: ...
+    @property
+    def sessions(self) -> Mapping[str, ObservedSession]: ...
+    @property
+    def links(self) -> Mapping[int, ObservedLink]: ...
+    @property
+    def members(self) -> Mapping[int, ObservedMember]: ...
+    @property
+    def draining(self) -> bool: ...
+    @property
+    def started(self) -> float:
+        """Seconds since the epoch."""
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether clients should come here; the reason, if not."""

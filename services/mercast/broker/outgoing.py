@@ -1,0 +1,80 @@
+"""What is on its way out on one connection: gathered during a turn of the loop, written once."""
+
+import asyncio
+from typing import cast
+
+from mercast.wire import replies
+
+
+class Outgoing(asyncio.Protocol):
+    """The writing half of a session or a link."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.out: list[bytes] = []
+        """Frames that were not written yet. Who appends an event when there may be receipts uses `say`."""
+        self._first_receipt = 0
+        self._receipts: list[int] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    @property
+    def name(self) -> str:
+        """Who is at the other end."""
+        return self.address
+
+    @property
+    def address(self) -> str:
+        peer = self.transport.get_extra_info("peername") if self.transport else None
+        return f"{peer[0]}:{peer[1]}" if peer else "?"
+
+    @property
+    def queued(self) -> int:
+        """Bytes that the other side has not taken yet."""
+        return self.transport.get_write_buffer_size() if self.transport else 0
+
+    def receipt(self, request: int, count: int) -> None:
+        """A publish was accepted; receipts of requests that follow each other are one frame."""
+        if self._receipts and request == self._first_receipt + len(self._receipts):
+            self._receipts.append(count)
+        else:
+            self._end_receipts()
+            self._first_receipt, self._receipts = request, [count]
+
+    def say(self, frame: bytes) -> None:
+        self._end_receipts()
+        self.out.append(frame)
+
+    def _end_receipts(self) -> None:
+        if self._receipts:
+            self.out.append(replies.receipts(self._first_receipt, self._receipts))
+            self._receipts = []
+
+    def flush(self) -> int:
+        """Write what there is; how many bytes."""
+        self._end_receipts()
+        if not self.out or self.transport is None or self.transport.is_closing():
+            self.out.clear()
+            return 0
+        data = b"".join(self.out) if len(self.out) > 1 else self.out[0]
+        self.out.clear()
+        self.transport.write(data)
+        return len(data)
+
+    def hold(self, on: bool) -> None:
+        """Stop reading, or go on."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        if on:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def part(self, last_words: bytes) -> None:
+        """Say this, and close when it has been taken."""
+        self._end_receipts()
+        self.out.append(last_words)
+        self.flush()
+        if self.transport is not None:
+            self.transport.close()

@@ -1,0 +1,108 @@
+"""The overlay as a broker sees it, in plain data: itself, members, its links, and all brokers and links it knows of."""
+
+from time import time
+from typing import Any
+
+from mercast import __version__
+from mercast.broker.observed import Observed
+from mercast.overlay.linkstate import LinkState
+from mercast.protocol.messages import Record
+
+UP, ONE_END, OUT_OF_REACH = "up", "one end only", "out of reach"
+"""States of a link: both ends list it, or one does (it is coming up, or dead), or neither end can be reached."""
+
+_MS = 1000.0
+
+
+def overview(broker: Observed) -> dict[str, Any]:
+    return {
+        "broker": _self(broker),
+        "members": [
+            {"id": who, "peer_address": member.peer_address, "client_address": member.client_address}
+            for who, member in sorted(broker.members.items())
+        ],
+        "links": _own_links(broker),
+        "overlay": {"brokers": _brokers(broker.core.state), "links": _all_links(broker.core.state)},
+    }
+
+
+def readiness(broker: Observed) -> dict[str, Any]:
+    ready, reason = broker.ready()
+    if broker.draining:
+        ready, reason = False, reason or "draining"
+    return {"ready": ready, "reason": "" if ready else reason}
+
+
+def _self(broker: Observed) -> dict[str, Any]:
+    return {
+        "id": broker.core.me,
+        "incarnation": broker.core.incarnation,
+        "cluster": broker.config.cluster,
+        "strategy": broker.config.strategy,
+        "version": __version__,
+        "uptime_seconds": round(time() - broker.started, 3),
+        **readiness(broker),
+        "draining": broker.draining,
+    }
+
+
+def _own_links(broker: Observed) -> list[dict[str, Any]]:
+    """A connection and the neighbour that the core has at its end come and go together, but not in one instant."""
+    neighbours, links = broker.core.neighbourhood.neighbours, broker.links
+    rows = []
+    for who in sorted(neighbours.keys() | links.keys()):
+        neighbour, link = neighbours.get(who), links.get(who)
+        rows.append(
+            {
+                "neighbour": who,
+                "address": link and link.address,
+                "cost": neighbour and neighbour.cost,
+                "rtt_ms": neighbour and _in_ms(neighbour.rtt),
+                "clock_offset_ms": neighbour and _in_ms(neighbour.clock_offset),
+                "queued_bytes": link and link.queued,
+            }
+        )
+    return rows
+
+
+def _in_ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * _MS, 3)
+
+
+def _records(state: LinkState) -> list[Record]:
+    return [state[who] for who in sorted(state.reachable | state.unreachable())]
+
+
+def _brokers(state: LinkState) -> list[dict[str, Any]]:
+    costs = dict(zip(state.topology.brokers, state.topology.distances([state.me])[0], strict=True))
+    rows = []
+    for record in _records(state):
+        reachable = record.broker in state.reachable
+        rows.append(
+            {
+                "id": record.broker,
+                "incarnation": record.incarnation,
+                "sequence": record.sequence,
+                "reachable": reachable,
+                "cost": int(costs[record.broker]) if reachable else None,
+                "next_hop": state.routes.next_hop(record.broker) if reachable else None,
+            }
+        )
+    return rows
+
+
+def _all_links(state: LinkState) -> list[dict[str, Any]]:
+    listed: dict[tuple[int, int], list[int]] = {}
+    for record in _records(state):
+        for neighbour, cost in record.links:
+            listed.setdefault((min(record.broker, neighbour), max(record.broker, neighbour)), []).append(cost)
+    return [
+        {"between": list(ends), "cost": max(costs), "state": _state(state, ends, costs)}
+        for ends, costs in sorted(listed.items())
+    ]
+
+
+def _state(state: LinkState, ends: tuple[int, int], costs: list[int]) -> str:
+    if not state.reachable & set(ends):
+        return OUT_OF_REACH
+    return UP if len(costs) == len(ends) else ONE_END

@@ -1,0 +1,131 @@
+"""Clients' connections."""
+
+import asyncio
+import time
+from itertools import count
+
+import structlog
+
+from mercast import __version__
+from mercast.broker.broker import Broker
+from mercast.broker.outgoing import Outgoing
+from mercast.content.errors import ContentError
+from mercast.content.values import check_name
+from mercast.limits import DEFAULTS
+from mercast.protocol.stimuli import Leave, Stimulus
+from mercast.wire import hello, replies
+from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, frame
+from mercast.wire.requests import Refused, read_publish, read_request
+
+log = structlog.get_logger()
+
+_numbers = count(1)
+
+
+class Session(Outgoing):
+    def __init__(self, broker: Broker, live: set["Session"]) -> None:
+        super().__init__()
+        self.broker = broker
+        self.client = ""
+        """The id that the client was given; empty until it has said who it is."""
+        self._live = live
+        self._framing = Framing()
+        self._deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def name(self) -> str:
+        return self.client
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if len(self._live) >= self.broker.config.max_clients:
+            self.refuse("full", f"this broker has {len(self._live)} clients, and takes no more")
+            return
+        self._live.add(self)
+        seconds = self.broker.config.handshake_seconds
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._live.discard(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self.broker.sessions.get(self.client) is self:
+            del self.broker.sessions[self.client]
+            self.broker.take(Leave(self.client))
+
+    def refuse(self, code: str, reason: str) -> None:
+        self.broker.counters.denied[code] += 1
+        log.info("client cut off", client=self.client or self.address, code=code, reason=reason)
+        self.part(hello.refusal(code, reason))
+
+    def data_received(self, data: bytes) -> None:
+        self.broker.counters.bytes_from_clients += len(data)
+        try:
+            frames = self._framing.feed(data)
+            if not self.client:
+                if not frames:
+                    return
+                self._greet(*frames.pop(0))
+            self._read(frames)
+        except ProtocolError as error:
+            self.refuse("protocol", str(error))
+
+    def _greet(self, kind: int, body: bytes) -> None:
+        if kind != Kind.HELLO:
+            raise ProtocolError("the first frame is a HELLO (docs/wire.md)")
+        said = hello.read_json(body)
+        version = hello.common_version(said.get("mercast"))
+        try:
+            name = check_name(hello.field(said, "name", str, "client") or "client", "name")
+        except ContentError as error:
+            raise ProtocolError(str(error)) from None
+        self.client = f"{name[: DEFAULTS.name_length // 2]}.{next(_numbers)}"
+        self._framing.limit = FRAME_BYTES
+        if self._deadline is not None:
+            self._deadline.cancel()
+        core = self.broker.core
+        self.broker.sessions[self.client] = self
+        self.hold(self.broker.pressed)
+        self.out.append(
+            hello.hello(
+                mercast=version,
+                broker=core.me,
+                incarnation=core.incarnation,
+                client=self.client,
+                brokers=self.broker.other_brokers(),
+                version=__version__,
+            )
+        )
+        self.flush()
+
+    def _read(self, frames: list[tuple[int, bytes]]) -> None:
+        now, client = time.time_ns(), self.client
+        asked: list[Stimulus] = []
+        for kind, body in frames:
+            if kind == Kind.PUBLISH:
+                asked.append(read_publish(client, body, now))
+            elif kind == Kind.PING:
+                self.say(frame(Kind.PONG, body))
+            else:
+                try:
+                    request = read_request(kind, client, body)
+                except Refused as refused:
+                    self.say(replies.answer(refused.request, str(refused)))
+                else:
+                    if request is not None:
+                        asked.append(request)
+        if self.out:
+            self.flush()
+        if asked:
+            self.broker.take_all(asked)
+
+    def flush(self) -> int:
+        written = super().flush()
+        self.broker.counters.bytes_to_clients += written
+        if self.queued > self.broker.config.client_queue_bytes and self.transport and not self.transport.is_closing():
+            self.broker.counters.slow_clients += 1
+            log.info("slow client cut off", client=self.client, queued=self.queued)
+            self.transport.write(hello.refusal("slow", f"{self.queued} bytes were not read"))
+            self.transport.abort()
+        return written

@@ -1,0 +1,145 @@
+"""`mercast broker`."""
+
+import sys
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import rich
+
+
+def broker(
+    *,
+    config: Path | None = None,
+    check_config: bool = False,
+    id: int | None = None,
+    cluster: str | None = None,
+    strategy: str | None = None,
+    listen: str | None = None,
+    peer_listen: str | None = None,
+    admin_listen: str | None = None,
+    advertise: str | None = None,
+    peer_advertise: str | None = None,
+    members: str | None = None,
+    seeds: str | None = None,
+    links: str | None = None,
+    degree: int | None = None,
+    heart_beat: float | None = None,
+    misses: int | None = None,
+    settle_within: float | None = None,
+    purge_after: float | None = None,
+    wait_for_route: float | None = None,
+    rule: Literal["paper", "covering"] | None = None,
+    repair: bool | None = None,
+    covering: bool | None = None,
+    matcher: Literal["index", "scan"] | None = None,
+    types: Path | None = None,
+    sampling: float | None = None,
+    record: Path | None = None,
+    log_format: Literal["console", "json", "auto"] | None = None,
+    log_level: Literal["debug", "info", "warning", "error"] | None = None,
+    client_queue_bytes: str | None = None,
+    link_queue_bytes: str | None = None,
+    handshake_seconds: float | None = None,
+    max_clients: int | None = None,
+) -> None:
+    """Run a broker, until SIGTERM or Ctrl-C.
+
+    Every flag can also be given in a YAML file or in the environment, as docs/configuration.md says; later wins:
+    defaults, file, environment, flags.
+
+    Parameters
+    ----------
+    config
+        A YAML file with the same keys as the flags.
+    check_config
+        Only say whether the configuration is right.
+    id
+        The number of this broker, which no other broker of the cluster has.
+    cluster
+        The cluster of brokers that this one belongs to.
+    strategy
+        How events find their way.
+    listen
+        Where clients connect.
+    peer_listen
+        Where other brokers connect.
+    admin_listen
+        Where liveness, readiness, metrics, overlay and tables are served over HTTP.
+    advertise
+        The address that clients are told.
+    peer_advertise
+        The address that other brokers are told.
+    members
+        The brokers of the cluster, as id=host:port of their peer ports, with commas.
+    seeds
+        Peer addresses of brokers to join the cluster by, with commas.
+    links
+        The links of the overlay as id-id, with commas; by default they follow from the members.
+    degree
+        Links that each broker has, an even number.
+    heart_beat
+        Seconds between heart-beats.
+    misses
+        Heart-beats without a word before a neighbour counts as down.
+    settle_within
+        Seconds before a client is told who has not acknowledged its subscription.
+    purge_after
+        Seconds out of reach before what a broker said is forgotten.
+    wait_for_route
+        Seconds that an event waits for a route.
+    rule
+        How destination lists are split among equal paths.
+    repair
+        FBR: trees follow the shortest paths.
+    covering
+        FBR: covered subscriptions are not passed on.
+    matcher
+        How events are matched.
+    types
+        A YAML file of type declarations.
+    sampling
+        Share of the events that the taps get rows of.
+    record
+        A file to write all stimuli to, for `mercast lab replay`.
+    log_format
+        Logs for people or as lines of JSON.
+    log_level
+        The least level that is logged.
+    client_queue_bytes
+        What may wait to be written to one client.
+    link_queue_bytes
+        What may wait to be written to one neighbour.
+    handshake_seconds
+        How long a new connection may take to say who it is.
+    max_clients
+        Clients connected at a time.
+    """
+    flags = {name: value for name, value in locals().items() if name not in ("config", "check_config")}
+    from mercast.broker.config import load
+    from mercast.broker.config_sources import ConfigError
+
+    try:
+        read = load(config, flags)
+        read.declarations()
+    except ConfigError as error:
+        _stop(str(error))
+    if check_config:
+        rich.print("the configuration is right")
+        return
+    _run(read)
+
+
+def _run(config: Any) -> None:
+    from mercast.broker import main
+    from mercast.broker.logs import set_up_logs
+
+    set_up_logs(config)
+    try:
+        main.run(config)
+    except main.StartError as error:
+        _stop(str(error))
+
+
+def _stop(reason: str) -> NoReturn:
+    rich.print(f"mercast: {reason}", file=sys.stderr)
+    sys.exit(1)

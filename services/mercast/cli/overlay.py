@@ -1,0 +1,134 @@
+"""`mercast overlay`: the overlay as a broker sees it, and what its tables hold."""
+
+import json as json_module
+import sys
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, build_opener
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mercast.broker.addresses import ADMIN_PORT, Address, parse_address
+
+_SECONDS = 5.0
+"""To wait for an answer."""
+
+_ABSENT = "–"
+
+
+def overlay(*, admin: str = f"127.0.0.1:{ADMIN_PORT}", json: bool = False) -> None:
+    """Show the overlay as a broker sees it: brokers, links, and what its tables hold.
+
+    Exit status: 0 if the broker answered, 1 if not.
+
+    Parameters
+    ----------
+    admin
+        The admin address of the broker.
+    json
+        Print what the broker answered, as JSON.
+    """
+    try:
+        address = parse_address(admin, ADMIN_PORT)
+    except ValueError as error:
+        sys.exit(f"mercast overlay: --admin: {error}")
+    answers = {path: _ask(address, path) for path in ("overlay", "tables")}
+    if json:
+        sys.stdout.write(json_module.dumps(answers, indent=2) + "\n")
+    else:
+        show(answers["overlay"], answers["tables"])
+
+
+def _ask(address: Address, path: str) -> dict[str, Any]:
+    """Directly: an admin port is not behind a proxy, whatever the environment says of those."""
+    try:
+        with build_opener(ProxyHandler({})).open(f"http://{address}/{path}", timeout=_SECONDS) as answer:
+            found = json_module.load(answer)
+            if not isinstance(found, dict) or "broker" not in found:
+                raise ValueError("JSON, but none of ours")
+    except (HTTPError, HTTPException, ValueError):
+        sys.exit(f"what answers at {address} is not the admin port of a broker (mercast broker --admin-listen …)")
+    except (URLError, OSError):
+        sys.exit(f"no broker answers at {address}; is its admin port open? (mercast broker --admin-listen …)")
+    return found
+
+
+def show(seen: dict[str, Any], tables: dict[str, Any]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    me = seen["broker"]
+    state = "ready" if me["ready"] else f"not ready: {me['reason']}"
+    console.print(
+        f"broker {me['id']} of cluster {me['cluster']}: {me['strategy']}, version {me['version']}, "
+        f"up for {duration(me['uptime_seconds'])}, {state}",
+        markup=False,
+    )
+    for table in (_brokers(seen), _links(seen), _held(tables)):
+        console.print()
+        console.print(table)
+
+
+def _brokers(seen: dict[str, Any]) -> Table:
+    """Those with a record, and members that nothing has been heard of."""
+    me = seen["broker"]["id"]
+    members = {member["id"]: member for member in seen["members"]}
+    records = {one["id"]: one for one in seen["overlay"]["brokers"]}
+    table = _table("brokers", "id", "clients", "peers", "cost", "next hop", "state")
+    for who in sorted(members.keys() | records.keys()):
+        member, record = members.get(who, {}), records.get(who, {})
+        state = "no word of it" if not record else "reachable" if record["reachable"] else "out of reach"
+        addresses = member.get("client_address"), member.get("peer_address")
+        way = (None, None, "this broker") if who == me else (record.get("cost"), record.get("next_hop"), state)
+        _add(table, who, *addresses, *way, dead=state != "reachable")
+    return table
+
+
+def _links(seen: dict[str, Any]) -> Table:
+    me = seen["broker"]["id"]
+    own = {link["neighbour"]: link for link in seen["links"]}
+    known = {tuple(link["between"]): link for link in seen["overlay"]["links"]}
+    for neighbour, link in own.items():  # connected, but not in the records yet
+        known.setdefault((min(me, neighbour), max(me, neighbour)), {"cost": link["cost"], "state": "coming up"})
+    table = _table("links", "between", "cost", "rtt", "clock offset", "queued", "state")
+    for (one, other), link in sorted(known.items()):
+        measured = own.get(other if one == me else one, {}) if me in (one, other) else {}
+        rtt, offset = _ms(measured.get("rtt_ms")), _ms(measured.get("clock_offset_ms"))
+        queued, state = _bytes(measured.get("queued_bytes")), link["state"]
+        _add(table, f"{one} – {other}", link["cost"], rtt, offset, queued, state, dead=state != "up")
+    return table
+
+
+def _held(tables: dict[str, Any]) -> Table:
+    counts = {**tables["counts"], **tables["tables"]}
+    table = _table("held by this broker", *counts)
+    _add(table, *counts.values())
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, header_style="dim")
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
+def _add(table: Table, *cells: Any, dead: bool = False) -> None:
+    """Cells are plain text: rich would take an IPv6 address in brackets for a style."""
+    texts = (Text(_ABSENT if cell in (None, "") else str(cell)) for cell in cells)
+    table.add_row(*texts, style="red" if dead else None)
+
+
+def _ms(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f} ms"
+
+
+def _bytes(value: int | None) -> str | None:
+    return None if value is None else f"{value:,} B"
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
