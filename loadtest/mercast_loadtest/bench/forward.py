@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from mercast.broker.local import Local
+from mercast.content import Filter
 from mercast.overlay.split import pack
 from mercast_loadtest.bench import quotes
 from mercast_loadtest.bench.chain import EVENTS, FAR, LINE, WARM_UP
@@ -20,6 +21,9 @@ MIDDLE = "2"
 
 STAR = ((1, 2), (2, 3), (3, 4), (3, 5), (3, 6))
 FAR_BROKERS = (3, 4, 5, 6)
+
+_ALL = Filter()
+"""What is subscribed to does not matter at a broker that does not match."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,10 @@ def _measured(case: str, live: Ends, bare: Ends, runs: int, seconds: float, rate
 
 
 def _same(ends: ExitStack, seed: int) -> tuple[Ends, Ends]:
-    filters = quotes.filters(1, seed)
-    contents = quotes.contents(quotes.wanted_events(filters, EVENTS, seed))
+    contents = quotes.contents(quotes.wanted_events([_ALL], EVENTS, seed))
     progress.print("forward, same: starting three brokers and three bare forwarders")
     brokers = ends.enter_context(Local(3, LINE))
-    live = ends.enter_context(around_brokers(brokers, contents, {3: [str(filter) for filter in filters]}))
+    live = ends.enter_context(around_brokers(brokers, contents, {3: [str(_ALL)]}))
     return live, ends.enter_context(around_forwarders(contents, [FAR]))
 
 
@@ -77,7 +80,7 @@ def _varied(ends: ExitStack, seed: int) -> tuple[Ends, Ends]:
     rng = random.Random(f"{seed} regions")
     regions = range(1, 1 << len(FAR_BROKERS))
     drawn = rng.choices(regions, k=EVENTS)
-    quoted = quotes.wanted_events(quotes.filters(1, seed), EVENTS, seed)
+    quoted = quotes.wanted_events([_ALL], EVENTS, seed)
     contents = quotes.contents([event | {"region": region} for event, region in zip(quoted, drawn, strict=True)])
     progress.print("forward, varied: starting six brokers and three bare forwarders")
     brokers = ends.enter_context(Local(6, STAR))

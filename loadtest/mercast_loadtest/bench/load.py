@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from mercast.broker.local import Local
+from mercast.overlay.split import ENTRY
 from mercast_loadtest.bench import bare
 from mercast_loadtest.bench.dialects import Bare, Nats, publish_frames
 from mercast_loadtest.bench.frames import Frames
@@ -113,7 +114,7 @@ def around_brokers(
 @contextmanager
 def around_forwarders(contents: list[bytes], lists: Sequence[bytes], length: int = 3) -> Iterator[Ends]:
     """A chain of bare forwarders; event by event, the next of the lists."""
-    frames = Frames.of([Bare.frame(lists[at % len(lists)], one) for at, one in enumerate(contents)], None)
+    frames = Frames.of([_bare(lists[at % len(lists)], one) for at, one in enumerate(contents)], None)
     with Helper("sink", dialect="bare") as sink:
         counters, events = sink.hear()
         with (
@@ -122,6 +123,11 @@ def around_forwarders(contents: list[bytes], lists: Sequence[bytes], length: int
         ):
             watched = {str(number): one.pid for number, one in enumerate(forwarders, 1)}
             yield Ends(source, sink, watched)
+
+
+def _bare(destinations: bytes, content: bytes) -> bytes:
+    """A longer list takes a few bytes of the content's place: frames have one length."""
+    return Bare.frame(destinations, content[len(destinations) - ENTRY :])
 
 
 @contextmanager
