@@ -2,18 +2,24 @@
 
 import sys
 
-from cyclopts import App
+from cyclopts import App, Group
 
 from mercast import __version__
 
 app = App(name="mercast", help="Content-based publish/subscribe for Kubernetes.", version=__version__)
-app.command("mercast.cli.bench:app", name="bench")
-app.command("mercast.cli.broker:broker", name="broker")
-app.command("mercast.cli.demo:demo", name="demo")
-app.command("mercast.cli.filter:check", name="filter")
-app.command("mercast.cli.lab:app", name="lab")
-app.command("mercast.cli.local:local", name="local")
-app.command("mercast.cli.overlay:overlay", name="overlay")
+_BROKERS = Group("Run brokers", sort_key=1)
+_CLIENTS = Group("Publish and subscribe", sort_key=2)
+_MEASURE = Group("Measure", sort_key=3)
+app.command("mercast.cli.local:local", name="local", group=_BROKERS)
+app.command("mercast.cli.broker:broker", name="broker", group=_BROKERS)
+app.command("mercast.cli.overlay:overlay", name="overlay", group=_BROKERS)
+app.command("mercast.cli.pub:pub", name="pub", group=_CLIENTS)
+app.command("mercast.cli.sub:sub", name="sub", group=_CLIENTS)
+app.command("mercast.cli.trace:trace", name="trace", group=_CLIENTS)
+app.command("mercast.cli.filter:check", name="filter", group=_CLIENTS)
+app.command("mercast.cli.demo:demo", name="demo", group=_MEASURE)
+app.command("mercast.cli.bench:app", name="bench", group=_MEASURE)
+app.command("mercast.cli.lab:app", name="lab", group=_MEASURE)
 
 _EXTRAS = {"networkx": "lab", "plotly": "lab"}
 """What brings a library, where it is not the broker's extra."""

@@ -12,7 +12,7 @@ import orjson
 
 from mercast.content.errors import ContentError
 from mercast.content.event import Event, EventId
-from mercast.content.values import Attributes
+from mercast.content.values import INT_MAX, Attributes, check_attributes
 from mercast.protocol.messages import Packet
 from mercast.wire.frames import ProtocolError
 
@@ -28,8 +28,11 @@ _LENGTH = Struct(">I")
 _TRACED = 1
 
 _strings: dict[bytes, str] = {}
-_STRINGS = 10_000
-"""Types, content types and publishers recur: no need to decode each anew."""
+_STRINGS, _STRING_BYTES = 10_000, 256
+"""Types, content types and publishers recur: no need to decode each anew. Nobody's long ones fill the memory."""
+
+_KINDS = frozenset((str, float, bool, type(None)))
+"""What attributes are once they have passed the door (content/values.py), or ints."""
 
 
 # -- content ---------------------------------------------------------------------------------------------------------
@@ -43,20 +46,35 @@ def encode_content(
     trace: str | None = None,
 ) -> bytes:
     """ContentError for what cannot be said in this form."""
-    texts = [
-        type.encode(),
-        b"" if content_type == PLAIN_BYTES else content_type.encode(),
-        (trace or "").encode(),
-        _json(attributes),
-    ]
-    return b"".join((_CONTENT.pack(_CONTENT.size, *map(len, texts)), *texts, payload))
+    try:
+        texts = [
+            type.encode(),
+            b"" if content_type == PLAIN_BYTES else content_type.encode(),
+            (trace or "").encode(),
+            _json(attributes),
+        ]
+        return b"".join((_CONTENT.pack(_CONTENT.size, *map(len, texts)), *texts, payload))
+    except UnicodeEncodeError as error_:
+        raise ContentError(f"a type, content type or trace context is no text: {error_}") from None
+    except error:
+        raise ContentError(f"a type, content type or trace context is longer than {_LONGEST} bytes") from None
+
+
+_LONGEST = 0xFFFF
 
 
 def _json(attributes: Attributes) -> bytes:
     try:
-        return orjson.dumps(attributes)
+        said = orjson.dumps(attributes, option=_AS_THEY_ARE)
     except TypeError as error_:
         raise ContentError(f"attributes: {error_}") from None
+    if b"null" in said:  # what NaN and infinities become
+        check_attributes(attributes)
+    return said
+
+
+_AS_THEY_ARE = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+"""No string stands for what is none."""
 
 
 Content: TypeAlias = tuple[str, dict[str, Any], bytes, str, str | None]
@@ -87,21 +105,26 @@ def decode_content(data: bytes, at: int = 0) -> Content:
         read,
         data[d:],
         text(data[a:b]) if content_type else PLAIN_BYTES,
-        text(data[b:c]) if trace else None,
+        _utf8(data[b:c]) if trace else None,
     )
 
 
 def text(data: bytes) -> str:
     found = _strings.get(data)
     if found is None:
-        try:
-            found = data.decode()
-        except UnicodeDecodeError as error_:
-            raise ProtocolError(f"a name is not UTF-8: {error_}") from None
+        found = _utf8(data)
         if len(_strings) >= _STRINGS:
             _strings.clear()
-        _strings[data] = found
+        if len(data) <= _STRING_BYTES:
+            _strings[data] = found
     return found
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error_:
+        raise ProtocolError(f"a name is not UTF-8: {error_}") from None
 
 
 # -- stamped events ----------------------------------------------------------------------------------------------------
@@ -150,8 +173,24 @@ def encode_packets(packets: Sequence[Packet]) -> bytes:
 
 
 def decode_packets(data: bytes, at: int, count: int) -> tuple[Packet, ...]:
-    """For a broker that takes them in: decoded whole."""
-    return tuple(decode_packet(data[begin:end]) for begin, end in _places(data, at, count))
+    """For a broker that takes them in: decoded whole, with attributes that a matcher can look at.
+
+    One that cannot be read is left out. Nobody looked at it on the way, so the neighbour that it came from is not to
+    blame and is not cut off for it.
+    """
+    packets = []
+    for begin, end in _places(data, at, count):
+        try:
+            packet = decode_packet(data[begin:end])
+        except ProtocolError:
+            continue
+        for value in packet.event.attributes.values():
+            kind = type(value)
+            if value > INT_MAX if kind is int else kind not in _KINDS:
+                break
+        else:
+            packets.append(packet)
+    return tuple(packets)
 
 
 def _places(data: bytes, at: int, count: int) -> list[tuple[int, int]]:
@@ -197,5 +236,6 @@ class Passing(Sequence[Packet]):
         """Without its content."""
         header, flags, broker, incarnation, sequence, time, length, crossed = _STAMP.unpack_from(self.encoded, begin)
         a = begin + header + 2 * crossed
-        publisher = text(self.encoded[a : min(a + length, end)]) if flags & _TRACED else ""
+        # Not worth an error here: where the event is taken in, it is read with care.
+        publisher = self.encoded[a : min(a + length, end)].decode(errors="replace") if flags & _TRACED else ""
         return Packet(Event(EventId(broker, incarnation, sequence), "", {}, time, publisher), flags & _TRACED != 0)

@@ -7,7 +7,6 @@ from enum import IntEnum
 from struct import Struct
 
 HEADER = Struct(">IB")
-_LENGTH = Struct(">I")
 
 FRAME_BYTES = 4 * 1024 * 1024
 """Of one frame: the largest event, with room for its attributes."""
@@ -56,39 +55,36 @@ class Framing:
 
     def __init__(self, limit: int = HELLO_BYTES) -> None:
         self.limit = limit
-        """May be raised once the other side is known."""
-        self._parts: list[bytes] = []
-        self._have, self._need = 0, 0
+        """May be raised once the other side is known; `feed(b"")` then gives what waited for that."""
+        self._rest = bytearray()
+        self._need = 0
+        """Bytes that make it worth looking at the rest again."""
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """The frames that are whole now, each as (kind, body)."""
-        if self._parts:
-            self._parts.append(data)
-            self._have += len(data)
-            if self._have < self._need:
+        """The frames that are whole now, each as (kind, body). An error is the end: frames before it are not given."""
+        if self._rest:
+            if len(self._rest) + len(data) < self._need:
+                self._rest += data  # not a list of pieces: small ones would take many times their size
                 return []
-            data = b"".join(self._parts)
-            self._parts = []
-        frames, at, end = [], 0, len(data)
+            data = b"".join((self._rest, data))
+            self._rest = bytearray()
+        frames: list[tuple[int, bytes]] = []
+        at, end = 0, len(data)
         while at + 5 <= end:
             length, kind = HEADER.unpack_from(data, at)
-            self._check(length)
+            if not 0 < length <= self.limit:
+                if not frames or not 0 < length <= FRAME_BYTES:
+                    raise ProtocolError(f"a frame of {length} bytes; it may have 1 to {self.limit}")
+                self._need = 0  # the frame before it may be the HELLO that raises the limit
+                break
             after = at + 4 + length
             if after > end:
+                self._need = 4 + length
                 break
             frames.append((kind, data[at + 5 : after]))
             at = after
+        else:
+            self._need = HEADER.size
         if at < end:
-            self._wait(data[at:])
+            self._rest += data[at:]
         return frames
-
-    def _wait(self, rest: bytes) -> None:
-        self._parts, self._have, self._need = [rest], len(rest), HEADER.size
-        if len(rest) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(rest)
-            self._check(length)
-            self._need = _LENGTH.size + length
-
-    def _check(self, length: int) -> None:
-        if not 0 < length <= self.limit:
-            raise ProtocolError(f"a frame of {length} bytes; it may have 1 to {self.limit}")

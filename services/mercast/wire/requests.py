@@ -9,16 +9,23 @@ import orjson
 from mercast.content.errors import ContentError
 from mercast.content.filter import Filter
 from mercast.content.types import AttributeType, Declaration
+from mercast.content.values import check_name
 from mercast.protocol import stimuli
 from mercast.protocol.stimuli import Stimulus
 from mercast.wire.events import decode_content
-from mercast.wire.frames import Kind, ProtocolError, frame
+from mercast.wire.frames import FRAME_BYTES, Kind, ProtocolError, frame
 from mercast.wire.hello import field, read_json
 
 _PUBLISH = Struct(">IB")
 """Request, flags."""
 
 _TRACED = 1
+
+REQUESTS = range(1, 2**32)
+"""The numbers of requests: four bytes name them in EVENT and RECEIPTS."""
+
+CONTENT_BYTES = FRAME_BYTES - 512 * 1024
+"""Of an event: with what brokers add it must fit a frame between them, and one to a subscriber."""
 
 
 class Refused(Exception):  # noqa: N818 - it is what the client is told, not a failure here
@@ -52,8 +59,8 @@ def unadvertise(request: int, advertised: int) -> bytes:
     return _json(Kind.UNADVERTISE, request=request, advertised=advertised)
 
 
-def declare(request: int, name: str, parent: str | None, attributes: dict[str, str]) -> bytes:
-    return _json(Kind.DECLARE, request=request, name=name, parent=parent, attributes=attributes)
+def declare(request: int, name: str, parent: str | None, attributes: dict[str, str], open: bool = False) -> bytes:
+    return _json(Kind.DECLARE, request=request, name=name, parent=parent, attributes=attributes, open=open)
 
 
 def leave() -> bytes:
@@ -73,6 +80,8 @@ def read_publish(client: str, body: bytes, time: int) -> stimuli.Publish:
         request, flags = _PUBLISH.unpack_from(body)
     except error:
         raise ProtocolError("a PUBLISH frame ends in its header") from None
+    if len(body) > CONTENT_BYTES:
+        raise ProtocolError(f"an event of {len(body)} bytes; it may have {CONTENT_BYTES}")
     type_, attributes, payload, content_type, trace = decode_content(body, _PUBLISH.size)
     return stimuli.Publish(
         *(client, request, type_, attributes, time, payload, content_type, trace),
@@ -87,6 +96,8 @@ def read_request(kind: int, client: str, body: bytes) -> Stimulus | None:
         return None
     said = read_json(body)
     request = 0 if kind == Kind.LEAVE else field(said, "request", int)
+    if request not in REQUESTS and kind != Kind.LEAVE:
+        raise Refused(request, f"requests are numbered {REQUESTS[0]} to {REQUESTS[-1]}")
     try:
         return read(client, request, said)
     except ContentError as error_:
@@ -94,12 +105,12 @@ def read_request(kind: int, client: str, body: bytes) -> Stimulus | None:
 
 
 def _subscribe(client: str, request: int, said: dict[str, Any]) -> Stimulus:
-    type_ = None if said.get("type") is None else field(said, "type", str)
+    type_ = None if said.get("type") is None else _type(said)
     return stimuli.Subscribe(client, request, type_, _filter(said), field(said, "echo", bool, True))
 
 
 def _advertise(client: str, request: int, said: dict[str, Any]) -> Stimulus:
-    return stimuli.Advertise(client, request, field(said, "type", str), _filter(said))
+    return stimuli.Advertise(client, request, _type(said), _filter(said))
 
 
 def _unsubscribe(client: str, request: int, said: dict[str, Any]) -> Stimulus:
@@ -119,11 +130,16 @@ def _declare(client: str, request: int, said: dict[str, Any]) -> Stimulus:
             kinds = ", ".join(one.value for one in AttributeType)
             raise ContentError(f"attribute {name!r}: there is no type {kind!r}; there are {kinds}") from None
     parent = None if said.get("parent") is None else field(said, "parent", str)
-    return stimuli.Declare(client, request, Declaration(field(said, "name", str), parent, attributes))
+    declaration = Declaration(field(said, "name", str), parent, attributes, field(said, "open", bool, False))
+    return stimuli.Declare(client, request, declaration)
 
 
 def _leave(client: str, request: int, said: dict[str, Any]) -> Stimulus:  # noqa: ARG001
     return stimuli.Leave(client)
+
+
+def _type(said: dict[str, Any]) -> str:
+    return check_name(field(said, "type", str), "type")
 
 
 def _filter(said: dict[str, Any]) -> Filter:

@@ -1,0 +1,63 @@
+"""How to connect, and what both clients do alike."""
+
+import os
+import ssl
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from mercast.client.address import Address, addresses
+from mercast.client.errors import MercastError, NoBroker, Refused
+from mercast.client.event import ToPublish, encode
+
+SETTLE_WITHIN = 30.0
+"""Seconds beyond which nobody waits for a broker to say what is settled. It gives up sooner, and names the missing."""
+
+TICK = 1.0
+"""Seconds between looks at connections that are silent and subscriptions that are left full."""
+
+
+class Options(NamedTuple):
+    addresses: list[Address]
+    token: str | None
+    tls: ssl.SSLContext | None
+    name: str
+    timeout: float
+
+    def tls_for(self, address: Address) -> ssl.SSLContext | None:
+        if self.tls is not None:
+            return self.tls
+        return ssl.create_default_context() if address.tls else None
+
+
+def options(
+    url: str | Iterable[str] | None,
+    token: str | None,
+    tls: ssl.SSLContext | bool | None,
+    name: str | None,
+    timeout: float,
+) -> Options:
+    if not 0 < timeout < float("inf"):
+        raise MercastError(f"a timeout of {timeout} s: give seconds, more than 0")
+    context = ssl.create_default_context() if tls is True else tls or None
+    return Options(addresses(url), token or os.environ.get("MERCAST_TOKEN") or None, context, name or "client", timeout)
+
+
+def encode_all(events: Iterable[ToPublish | tuple[Any, ...]]) -> list[bytes | MercastError]:
+    """Each event as bytes, or why it cannot be sent."""
+    encoded: list[bytes | MercastError] = []
+    for event in events:
+        try:
+            encoded.append(encode(event if isinstance(event, ToPublish) else ToPublish(*event)))
+        except Refused as refused:
+            encoded.append(refused)
+    return encoded
+
+
+def no_broker(reasons: dict[Address, MercastError]) -> MercastError:
+    """Of several brokers none was of use: one that answered and refused has the most to say."""
+    for address, reason in reasons.items():
+        if isinstance(reason, Refused):
+            return Refused(f"the broker at {address} refuses: {reason}", reason.code)
+    where = ", ".join(map(str, reasons))
+    why = "; ".join(dict.fromkeys(map(str, reasons.values())))
+    return NoBroker(where, why)

@@ -1,0 +1,150 @@
+"""The door for what peers say: nothing comes in that would make a broker stumble, or that the next one would refuse.
+
+The second is as needed as the first. Who passes on what others refuse is cut off in place of the one who made it up.
+"""
+
+from math import isfinite
+from typing import Any
+
+from mercast.content.errors import ContentError
+from mercast.content.interest import Advertisement, Subscription
+from mercast.content.types import Declaration, check_declaration
+from mercast.content.values import check_name
+from mercast.limits import DEFAULTS
+from mercast.overlay.split import BROKER, ENTRY
+from mercast.overlay.topology import MOST_BROKERS, MOST_COST
+from mercast.protocol.messages import (
+    Control,
+    Drop,
+    HeartBeat,
+    Key,
+    Local,
+    Note,
+    Put,
+    Report,
+    Statement,
+    Update,
+)
+from mercast.wire.conforms import Check, checker
+from mercast.wire.frames import ProtocolError
+
+RECORDS = 1024
+"""Of one update. Brokers work out a matrix of all they know of: nobody makes them take much memory at once."""
+
+_CHECKS: dict[type, Check] = {cls: checker(cls) for cls in (Control, Update, HeartBeat, Report)}
+_NOTE: Check = checker(Note)
+
+_COSTS = range(1, MOST_COST + 1)
+_COUNTS = range(2**63)
+"""Incarnations, sequences, numbers of statements: whoever counts on can still say it in JSON."""
+
+_HOPS = range(2 * MOST_BROKERS + 2)
+"""Nothing is passed on that has more than twice as many hops as there are brokers."""
+
+_SORTS: dict[Any, type] = {"advertisement": Advertisement, "subscription": Subscription}
+"""What keys name, by their first word, where they have one (routing/filtering/fbr.py)."""
+
+
+def check_message(message: Any) -> None:
+    check = _CHECKS.get(type(message))
+    if check is None:
+        raise ProtocolError(f"{type(message).__name__} is not a message")
+    if not check(message):
+        raise ProtocolError(f"a {type(message).__name__} has a field that it cannot have")
+    match message:
+        case Control():
+            _check_control(message)
+        case Update():
+            _check_update(message)
+        case Report():
+            _check_brokers(message.target, message.broker)
+            _check_hops(message.hops)
+        case HeartBeat():
+            if not all(isfinite(time) for time in (message.sent, message.echo or 0, message.held)):
+                raise ProtocolError("the times of a heart-beat are finite")
+
+
+def check_note(note: Any) -> None:
+    if not _NOTE(note):
+        raise ProtocolError("the note of a FORWARD frame is not what strategies write")
+    if isinstance(note, tuple):
+        _check_origin(note)
+
+
+def _check_control(control: Control) -> None:
+    _check_brokers(control.source, control.target)
+    _check_hops(control.hops)
+    for item in control.items:
+        match item:
+            case Put():
+                _check_key(item.key)
+                _check_value(item)
+            case Drop():
+                _check_key(item.key)
+
+
+def _check_key(key: Key) -> None:
+    match key:
+        case Statement():
+            _check_brokers(key.broker)
+            _check_counts(key.number, key.incarnation)
+        case Local():
+            _check_local(key)
+            if key.client in _SORTS:
+                raise ProtocolError(f"{key.client!r} is no client: brokers add a number to a client's name")
+        case (_, *origins):
+            for origin in origins:
+                _check_origin(origin)
+
+
+def _check_value(put: Put) -> None:
+    key, value = put
+    try:
+        if isinstance(value, Declaration):
+            check_declaration(value)
+        elif value.type is not None:
+            check_name(value.type, "type")
+    except ContentError as error:
+        raise ProtocolError(f"control state that its own broker refuses: {error}") from None
+    if isinstance(key, Statement) is not isinstance(value, Declaration) or not isinstance(
+        value, _SORTS.get(key[0], object)
+    ):
+        raise ProtocolError(f"{type(value).__name__} under a key that never names one")
+
+
+def _check_update(update: Update) -> None:
+    _check_hops(update.hops)
+    if len(update.destinations) % ENTRY:
+        raise ProtocolError("a destination list ends in the midst of an entry")
+    if len(update.records) > RECORDS:
+        raise ProtocolError(f"{len(update.records)} records at once; there may be {RECORDS}")
+    for record in update.records:
+        _check_brokers(record.broker, *(neighbour for neighbour, _ in record.links))
+        _check_counts(record.incarnation, record.sequence)
+        if any(cost not in _COSTS for _, cost in record.links):
+            raise ProtocolError(f"a link costs 1 to {MOST_COST}")
+
+
+def _check_origin(origin: Any) -> None:
+    _check_brokers(origin[0])
+    _check_local(origin[1])
+
+
+def _check_local(local: Local) -> None:
+    if len(local.client) > DEFAULTS.name_length:
+        raise ProtocolError(f"the name of a client has {len(local.client)} characters, not {DEFAULTS.name_length}")
+
+
+def _check_brokers(*brokers: int) -> None:
+    if any(not 0 <= broker <= BROKER for broker in brokers):
+        raise ProtocolError(f"brokers have numbers up to {BROKER}")
+
+
+def _check_hops(hops: int) -> None:
+    if hops not in _HOPS:
+        raise ProtocolError(f"hops are counted from 0 to {_HOPS[-1]}")
+
+
+def _check_counts(*counts: int) -> None:
+    if any(count not in _COUNTS for count in counts):
+        raise ProtocolError(f"incarnations, sequences and statements are numbered 0 to {_COUNTS[-1]}")
