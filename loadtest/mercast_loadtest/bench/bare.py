@@ -6,7 +6,6 @@ of seen events, no links that come and go, no limits.
 """
 
 import asyncio
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -77,7 +76,7 @@ def _run(work: Any) -> None:
 def chain(lists: Sequence[bytes], sink: str, length: int = _FORWARDERS) -> Iterator[tuple[str, list[Helper]]]:
     """So many forwarders in a line before a sink: the address of the first, and all of them in order."""
     with ExitStack() as ends:
-        address, forwarders = sink, []
+        address, forwarders = sink, list[Helper]()
         for _ in range(length):
             splits = {one.hex(): [[address, one.hex()]] for one in lists}
             forwarder = ends.enter_context(Helper("bare", splits=splits))
@@ -87,4 +86,4 @@ def chain(lists: Sequence[bytes], sink: str, length: int = _FORWARDERS) -> Itera
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -206,4 +206,3 @@ DIALECTS: dict[str, Callable[[], Dialect]] = {"mercast": Mercast, "bare": Bare, 
 def publish_frames(contents: list[bytes]) -> tuple[list[bytes], int]:
     """PUBLISH frames, and where in them the request number is."""
     return [requests.publish(0, content) for content in contents], _LENGTH.size + 1
-

@@ -1,4 +1,4 @@
-"""Frames of one length in one array: a run of them is made ready for sending at once, so the load costs next to nothing."""
+"""Frames of one length in one array: a run of them is made ready at once, so the load costs next to nothing."""
 
 from dataclasses import dataclass
 from pathlib import Path

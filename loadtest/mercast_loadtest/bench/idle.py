@@ -16,6 +16,11 @@ from mercast_loadtest.bench.processes import cpu_seconds, resident_bytes
 SPARE = 256
 """Files that a process has open beside its connections."""
 
+FIRST = 100
+"""Connections that bring in what all share, before memory is looked at."""
+
+LEAST = 10 * FIRST
+
 _WATCHED = 3.0
 """Seconds of looking at what all do while they do nothing."""
 
@@ -39,18 +44,17 @@ def measure(wanted: int) -> Result:
     note = f"the limit of open files (ulimit -n) leaves room for {allowed:,}" if allowed < wanted else ""
     with ExitStack() as ends:
         broker = ends.enter_context(Local(1))[1]
-        # The first connections bring in what all share.
-        for _ in range(SPARE // 2):
+        for _ in range(FIRST):
             ends.enter_context(_joined(broker.client))
         before = resident_bytes(broker.pid)
-        count, began = min(wanted, allowed) - SPARE // 2, monotonic()
+        count, began = min(wanted, allowed) - FIRST, monotonic()
         for _ in track(range(count), "idle: connecting", console=progress, transient=True):
             ends.enter_context(_joined(broker.client))
         seconds = monotonic() - began
         after = resident_bytes(broker.pid)
         busy = _busy(broker.pid)
     return Result(
-        connections=count + SPARE // 2,
+        connections=count + FIRST,
         wanted=wanted,
         bytes_per_connection=(after - before) / count,
         before_bytes=before,

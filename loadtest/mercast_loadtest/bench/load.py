@@ -35,12 +35,12 @@ class Run:
     delivered: int
     seconds: float
     """From the first publish to the last arrival."""
+    cpu_us: dict[str, float]
+    """µs of processor time for each event published, by process."""
     p50_ms: float
     p95_ms: float
     p99_ms: float
     """From when an event was due to be published to its arrival; nought where nobody looked."""
-    cpu_us: dict[str, float]
-    """µs of processor time for each event published, by process."""
 
     @property
     def rate(self) -> float:
@@ -75,8 +75,8 @@ class Ends:
         expected = int(self._copies[numbers % len(self._copies)].sum())
         arrived = self._wait_for(expected)
         cpu = {name: 1e6 * (cpu_seconds(pid) - before[name]) / published for name, pid in self._watched.items()}
-        late = (arrived[quantile] for quantile in ("p50_ms", "p95_ms", "p99_ms"))
-        return Run(published, expected, arrived["arrived"], arrived["last"] - sent["began"], *late, cpu)
+        late = {quantile: arrived[quantile] for quantile in ("p50_ms", "p95_ms", "p99_ms")}
+        return Run(published, expected, arrived["arrived"], arrived["last"] - sent["began"], cpu, **late)
 
     def _wait_for(self, expected: int) -> dict[str, Any]:
         """Until all have arrived, or no more do."""

@@ -70,8 +70,10 @@ def begun() -> dict[str, Any]:
 
 
 def commands() -> Iterator[dict[str, Any]]:
-    while line := sys.stdin.buffer.raw.readline():  # type: ignore[attr-defined]
-        yield json.loads(line)
+    """Read without a buffer, so that `select` sees what waits."""
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin:
+        while line := stdin.readline():
+            yield json.loads(line)
 
 
 def say(what: Any) -> None:

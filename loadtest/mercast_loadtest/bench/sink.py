@@ -42,48 +42,52 @@ class Sink:
 
     def serve(self) -> None:
         """Until there are no more commands."""
-        stdin = sys.stdin.buffer
+        told = commands()
+        stdin = sys.stdin.fileno()
+        by_number = {one.fileno(): one for one in (self.counters, self.events, *self._dialects)}
         while True:
-            readable = select.select([stdin, self.counters, self.events, *self._dialects], [], [])[0]
-            for one in readable:
-                if one is stdin:
-                    if not self._obey():
+            for number in select.select([stdin, *by_number], [], [])[0]:
+                one = by_number.get(number)
+                if one is None:
+                    command = next(told, None)
+                    if command is None:
                         return
+                    self._obey(command)
                 elif one is self.counters:
                     self._publishers.append(one.accept()[0])
                 elif one is self.events:
-                    self._add(one.accept()[0], self._make())
-                else:
-                    self._take(one)
+                    came = one.accept()[0]
+                    self._add(came, self._make())
+                    by_number[came.fileno()] = came
+                elif not self._take(one):
+                    del by_number[number]
 
-    def _take(self, connection: socket.socket) -> None:
+    def _take(self, connection: socket.socket) -> bool:
+        """What can be read now; whether there may be more."""
         data = connection.recv(READ)
         if not data:
             del self._dialects[connection], self._rest[connection]
-            return
+            return False
         now = time.monotonic_ns()
         late = self._late
         data = self._rest[connection] + data
         take = (lambda due: late.append(now - int.from_bytes(due, "big"))) if self._timing else None
         events, done = self._dialects[connection].count(connection, data, take)
         self._rest[connection] = data[done:]
-        if not events:
-            return
-        self._arrived += events
-        self._told += events
-        self._last = now / 1e9
-        for publisher in self._publishers:
-            publisher.sendall(COUNT.pack(self._told))
+        if events:
+            self._arrived += events
+            self._told += events
+            self._last = now / 1e9
+            for publisher in self._publishers:
+                publisher.sendall(COUNT.pack(self._told))
+        return True
 
-    def _obey(self) -> bool:
-        command = next(commands(), None)
-        match command:
-            case {"command": "reset", "timing": bool(timing)}:
-                self.reset(timing)
-                say("reset")
-            case {"command": "report"}:
-                say(self._report())
-        return command is not None
+    def _obey(self, command: dict[str, Any]) -> None:
+        if command["command"] == "reset":
+            self.reset(command["timing"])
+            say("reset")
+        else:
+            say(self._report())
 
     def _report(self) -> dict[str, Any]:
         late = np.percentile(self._late, _QUANTILES) / 1e6 if self._late else [0.0] * len(_QUANTILES)
@@ -103,4 +107,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,6 @@
 """A load end that publishes: as fast as is acknowledged, or at a fixed rate. A helper process of the benches."""
 
 import select
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -97,9 +96,9 @@ def main() -> None:
     source = Source(begun())
     say("ready")
     for command in commands():
-        does = {"flood": source.flood, "steady": source.steady}[command.pop("command")]
+        does = source.flood if command.pop("command") == "flood" else source.steady
         say(does(**command))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -135,10 +136,10 @@ class Local:
 
     def wait_whole(self) -> None:
         """Until every broker that runs reaches all the others that do: a link may be up before all have heard of it."""
-        running = {broker.id for broker in self.brokers.values() if broker.process is not None}
-        for id in running:
-            broker = self.brokers[id]
-            self._wait_until(broker, f"does not reach all of {running}", lambda at=broker: running <= _reached(at))
+        running = [broker for broker in self.brokers.values() if broker.process is not None]
+        ids = {broker.id for broker in running}
+        for broker in running:
+            self._wait_until(broker, f"does not reach all of {sorted(ids)}", partial(_reaches, broker, ids))
 
     def _wait_until(self, broker: Broker, not_yet: str, holds: Callable[[], bool]) -> None:
         until = monotonic() + self._ready_within
@@ -220,6 +221,7 @@ def _asked(broker: Broker, what: str) -> bytes | None:
         return None
 
 
-def _reached(broker: Broker) -> set[int]:
-    said = json.loads(_asked(broker, "overlay") or '{"overlay": {"brokers": []}}')
-    return {one["id"] for one in said["overlay"]["brokers"] if one["reachable"]}
+def _reaches(broker: Broker, ids: set[int]) -> bool:
+    said = _asked(broker, "overlay")
+    known = json.loads(said)["overlay"]["brokers"] if said else ()
+    return ids <= {one["id"] for one in known if one["reachable"]}
