@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import uvloop
+
 import mercast
 from mercast import blocking
 
@@ -10,8 +12,8 @@ PATIENCE = 30
 
 
 class Loop:
-    def __init__(self):
-        self.loop = asyncio.new_event_loop()
+    def __init__(self, kind):
+        self.loop = uvloop.new_event_loop() if kind == "uvloop" else asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
 

@@ -28,9 +28,9 @@ from mercast.wire.frames import Kind, frame
 from mercast.wire.requests import read_publish
 
 
-@pytest.fixture(scope="module", params=["asyncio", "blocking"])
+@pytest.fixture(scope="module", params=["asyncio", "uvloop", "blocking"])
 def open_client(request):
-    loop = Loop()
+    loop = Loop(request.param)
     yield lambda *args, **named: connect(request.param, loop, *args, **named)
     loop.stop()
 

@@ -126,6 +126,14 @@ def test_no_broker_there(broker, which):
     assert done.stderr == f"no broker answers at {broker.address}; start one with: mercast local 3\n"
 
 
+def test_something_else_there(broker):
+    broker.answers[Kind.HELLO] = lambda *_: b"HTTP/1.1 400 Bad Request"
+    done = mercast(broker, "pub", "stock.quote")
+    assert done.returncode == 1
+    assert f"mercast pub: no broker answers at {broker.address}: " in done.stderr
+    assert "does not speak as a broker does" in done.stderr
+
+
 # -- sub ---------------------------------------------------------------------------------------------------------------
 
 

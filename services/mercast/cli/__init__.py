@@ -7,19 +7,34 @@ from cyclopts import App, Group
 from mercast import __version__
 
 app = App(name="mercast", help="Content-based publish/subscribe for Kubernetes.", version=__version__)
-_BROKERS = Group("Run brokers", sort_key=1)
-_CLIENTS = Group("Publish and subscribe", sort_key=2)
-_MEASURE = Group("Measure", sort_key=3)
-app.command("mercast.cli.local:local", name="local", group=_BROKERS)
-app.command("mercast.cli.broker:broker", name="broker", group=_BROKERS)
-app.command("mercast.cli.overlay:overlay", name="overlay", group=_BROKERS)
-app.command("mercast.cli.pub:pub", name="pub", group=_CLIENTS)
-app.command("mercast.cli.sub:sub", name="sub", group=_CLIENTS)
-app.command("mercast.cli.trace:trace", name="trace", group=_CLIENTS)
-app.command("mercast.cli.filter:check", name="filter", group=_CLIENTS)
-app.command("mercast.cli.demo:demo", name="demo", group=_MEASURE)
-app.command("mercast.cli.bench:app", name="bench", group=_MEASURE)
-app.command("mercast.cli.lab:app", name="lab", group=_MEASURE)
+
+_COMMANDS = {
+    Group("Run brokers", sort_key=1): [
+        ("local", "local:local", "Run brokers on this machine, linked to each other."),
+        (
+            "broker",
+            "broker:broker",
+            "Run one broker. Flags can also be given in a file or in the environment (docs/configuration.md).",
+        ),
+        ("overlay", "overlay:overlay", "Show brokers, links and tables, as a broker sees them."),
+    ],
+    Group("Publish and subscribe", sort_key=2): [
+        ("pub", "pub:pub", "Publish events."),
+        ("sub", "sub:sub", "Subscribe, and print what comes."),
+        ("trace", "trace:trace", "Publish one event, and show the way that it takes."),
+        ("filter", "filter:check", "Check a filter, and try it on attributes."),
+    ],
+    Group("Measure", sort_key=3): [
+        ("demo", "demo:demo", "Brokers, publishers and subscribers at work, for a short while."),
+        ("bench", "bench:app", "Measure speed, beside a yardstick in the same run."),
+        ("lab", "lab:app", "Run the papers' experiments; replay a recorded broker."),
+    ],
+}
+"""Where each is, and what it is for: said here, so that help need not import them."""
+
+for _group, _commands in _COMMANDS.items():
+    for _name, _place, _help in _commands:
+        app.command(f"mercast.cli.{_place}", name=_name, help=_help, group=_group)
 
 _EXTRAS = {"networkx": "lab", "plotly": "lab"}
 """What brings a library, where it is not the broker's extra."""

@@ -1,7 +1,9 @@
 """What commands that talk to a broker have in common."""
 
 import base64
+import errno
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -35,9 +37,9 @@ def talking(command: str, url: str | None, token: str | None) -> Iterator[blocki
     try:
         with blocking.connect(url, token=token, name=f"mercast-{command}") as client:
             yield client
-    except NoBroker as nobody:
-        sys.exit(f"no broker answers at {nobody.where}; start one with: mercast local 3")
     except MercastError as error:
+        if isinstance(error, NoBroker) and error.why == os.strerror(errno.ECONNREFUSED):
+            sys.exit(f"no broker answers at {error.where}; start one with: mercast local 3")
         sys.exit(f"mercast {command}: {error}")
 
 

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -64,6 +65,8 @@ class Client:
         self._why = "not connected yet"
         self._keeper: asyncio.Task[None] | None = None
         self._hops: Callable[[Hop], None] | None = None
+        self._introduced: dict[str, asyncio.Task[None] | None] = {}
+        """Types that this client has published; while the first event waits to be sent, with what it waits for."""
         self._closed = False
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -111,6 +114,7 @@ class Client:
         an event is not sent again. `trace` is the W3C `traceparent`.
         """
         content = encode(ToPublish(type, attributes, payload, content_type, trace))
+        await self._introduce((type,))
         connection = await self._connected()
         [outcome] = await self._publish(connection, [content])
         if isinstance(outcome, MercastError):
@@ -122,7 +126,9 @@ class Client:
 
         For each a receipt, or, where `publish` would have raised it, the error.
         """
+        events = list(events)
         contents = encode_all(events)
+        await self._introduce(dict.fromkeys(event[0] for event in events))
         return await self._publish(await self._connected(), contents)
 
     async def advertise(self, type: str, where: str = "", *, settled: bool = True) -> "Advertisement":
@@ -170,6 +176,7 @@ class Client:
         One at a time: reports of an event that was traced before may be among them.
         """
         content = encode(ToPublish(type, attributes, payload, content_type))
+        await self._introduce((type,))
         connection = await self._connected()
         hops: asyncio.Queue[Hop] = asyncio.Queue()
         self._hops = hops.put_nowait
@@ -234,6 +241,27 @@ class Client:
         connection.flush_soon()
         return cast("list[Receipt | MercastError]", await self._answered(batch.future))
 
+    async def _introduce(self, types: Iterable[str]) -> None:
+        """A type is advertised on its first use: until that is settled, its events would find nobody."""
+        for type in types:
+            if type in self._introduced:
+                advertising = self._introduced[type]
+            elif self._standing.advertises:
+                continue
+            else:
+                implied = Advertisement(self, type, "", self._future(), True, True)
+                advertising = self._introduced[type] = asyncio.create_task(self._stand(implied))
+                advertising.add_done_callback(partial(self._introduced_now, type))
+            if advertising is not None:
+                with suppress(MercastError):  # the publish will tell
+                    await asyncio.shield(advertising)
+
+    def _introduced_now(self, type: str, advertising: "asyncio.Task[None]") -> None:
+        if advertising.cancelled() or advertising.exception() is not None:
+            self._introduced.pop(type, None)
+        else:
+            self._introduced[type] = None
+
     async def _stand(self, handle: Handle) -> None:
         """Ask for something that stands; if that fails, it does not."""
         await self._connected()
@@ -244,7 +272,7 @@ class Client:
         patience = self._how.timeout + (SETTLE_WITHIN if handle.waits_for_settled else 0)
         try:
             missing = await self._answered(handle.first, patience)
-            if missing:
+            if missing and handle.insists:
                 raise NotSettled(str(handle), missing)
         except BaseException:
             self._take_back(handle)
@@ -428,8 +456,7 @@ class _Connection(asyncio.Protocol):
     # -- asyncio's calls ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         self._flush()
 
     def data_received(self, data: bytes) -> None:
@@ -537,8 +564,16 @@ _GOODBYE = 1.0
 class Advertisement(Advertised):
     """Stands until `cancel`."""
 
-    def __init__(self, client: Client, type: str, where: str, future: "asyncio.Future[Any]", settled: bool) -> None:
-        super().__init__(type, where, future, settled)
+    def __init__(
+        self,
+        client: Client,
+        type: str,
+        where: str,
+        future: "asyncio.Future[Any]",
+        settled: bool,
+        implied: bool = False,
+    ) -> None:
+        super().__init__(type, where, future, settled, implied)
         self._client = client
 
     async def cancel(self) -> None:

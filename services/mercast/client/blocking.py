@@ -61,6 +61,8 @@ class Client:
         self._last = how.addresses[0]
         self._why = ""
         self._hops: Callable[[Hop], None] | None = None
+        self._introduced: dict[str, threading.Event] = {}
+        """Types that this client has published; set, once they are advertised."""
         self._closed = False
         first = self._dial(self._brokers.at_first())
         self._adopt(first)
@@ -102,7 +104,9 @@ class Client:
         Refused if the broker does not take it, Unacknowledged if the connection was lost before it said so; such
         an event is not sent again. `trace` is the W3C `traceparent`.
         """
-        [outcome] = self._publish([encode(ToPublish(type, attributes, payload, content_type, trace))])
+        content = encode(ToPublish(type, attributes, payload, content_type, trace))
+        self._introduce((type,))
+        [outcome] = self._publish([content])
         if isinstance(outcome, MercastError):
             raise outcome
         return outcome
@@ -112,7 +116,10 @@ class Client:
 
         For each a receipt, or, where `publish` would have raised it, the error.
         """
-        return self._publish(encode_all(events))
+        events = list(events)
+        contents = encode_all(events)
+        self._introduce(dict.fromkeys(event[0] for event in events))
+        return self._publish(contents)
 
     def advertise(self, type: str, where: str = "", *, settled: bool = True) -> "Advertisement":
         """Say what will be published; what lies outside is refused. Without, a type is advertised by its first event.
@@ -159,6 +166,7 @@ class Client:
         One at a time: reports of an event that was traced before may be among them.
         """
         content = encode(ToPublish(type, attributes, payload, content_type))
+        self._introduce((type,))
         hops: queue.SimpleQueue[Hop] = queue.SimpleQueue()
         with self.lock:
             self._hops = hops.put
@@ -214,6 +222,25 @@ class Client:
         outcomes: list[Receipt | MercastError] = self._answered(batch.future)
         return outcomes
 
+    def _introduce(self, types: Iterable[str]) -> None:
+        """A type is advertised on its first use: until that is settled, its events would find nobody."""
+        for type in types:
+            with self.lock:
+                known = self._introduced.get(type)
+                if known is None and self._standing.advertises:
+                    continue
+                mine = known is None
+                settled = self._introduced[type] = known or threading.Event()
+            if not mine:
+                settled.wait(self._how.timeout)
+                continue
+            try:
+                self._stand(Advertisement(self, type, "", Future(), True, True))
+            except MercastError:  # the publish will tell
+                self._introduced.pop(type, None)
+            finally:
+                settled.set()
+
     def _stand(self, handle: Handle) -> None:
         """Ask for something that stands; if that fails, it does not."""
         with self.lock:
@@ -228,7 +255,7 @@ class Client:
         patience = self._how.timeout + (SETTLE_WITHIN if handle.waits_for_settled else 0)
         try:
             missing = self._answered(handle.first, patience)
-            if missing:
+            if missing and handle.insists:
                 raise NotSettled(str(handle), missing)
         except BaseException:
             self._take_back(handle)
@@ -508,8 +535,10 @@ class _Connection:
 class Advertisement(Advertised):
     """Stands until `cancel`."""
 
-    def __init__(self, client: Client, type: str, where: str, future: "Future[Any]", settled: bool) -> None:
-        super().__init__(type, where, future, settled)
+    def __init__(
+        self, client: Client, type: str, where: str, future: "Future[Any]", settled: bool, implied: bool = False
+    ) -> None:
+        super().__init__(type, where, future, settled, implied)
         self._client = client
 
     def cancel(self) -> None:

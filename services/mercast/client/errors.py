@@ -24,7 +24,7 @@ class NoBroker(ConnectionLost):
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"no broker answers at {where}: {why}")
-        self.where = where
+        self.where, self.why = where, why
 
 
 class Unacknowledged(ConnectionLost):

@@ -245,7 +245,7 @@ class Session:
         matched = self._matched.get(numbers)
         if matched is None:
             matched = self._match(numbers)
-        id_, type_, attributes, time, publisher, content_type, trace, payload, _ = arrived
+        id_, type_, attributes, time, publisher, content_type, trace, payload = arrived[:8]
         to = self._handed.hand(id_, matched)
         if not to:
             return

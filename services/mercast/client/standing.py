@@ -41,6 +41,8 @@ class Handle(ABC):
         """Brokers that had not acknowledged it when time was up; None before it is settled."""
         self.over = False
         """Taken back, refused or ended: it is asked for no more."""
+        self.insists = True
+        """Whether not being settled in time is a failure."""
 
     @abstractmethod
     def frame(self, request: int) -> bytes:
@@ -77,9 +79,12 @@ class Handle(ABC):
 
 
 class Advertised(Handle):
-    def __init__(self, type: str, where: str, future: Awaited, settled: bool) -> None:
+    def __init__(self, type: str, where: str, future: Awaited, settled: bool, implied: bool = False) -> None:
         super().__init__(future, settled)
         self.type, self.where = type, where
+        self.implied = implied
+        """Made by the first event of its type, not asked for; it stands even if not all brokers know of it in time."""
+        self.insists = not implied
 
     def __str__(self) -> str:
         return f"the advertisement of {self.type}{self.where and f' where {self.where}'}"
@@ -197,6 +202,11 @@ class Standing:
         self.full: set[Wanted] = set()
         """Subscriptions with no room for more."""
         self._handles: dict[Handle, None] = {}
+
+    @property
+    def advertises(self) -> bool:
+        """Whether the user says what will be published: then nothing is implied beside it."""
+        return any(isinstance(one, Advertised) and not one.implied and not one.over for one in self._handles)
 
     def add(self, handle: Handle) -> None:
         self._handles[handle] = None

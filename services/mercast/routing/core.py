@@ -298,7 +298,7 @@ class Core(ABC):
         for (request, packet), count, clients in zip(accepted, counts, interested, strict=True):
             event = packet.event
             self._deliver(packet, clients, 0)
-            self._effects.append(Answer(event.publisher, request, count))
+            self._effects.append(Answer(event.publisher, request, count + bool(clients)))
             if self.taps(packet):
                 size, attributes = len(event.payload), dict(event.attributes)
                 row = Published(event.id, event.time, event.type, attributes, count, size, len(clients))
