@@ -119,15 +119,15 @@ def test_refused_publish(open_client, broker):
 
 def test_publish_many(open_client, broker):
     broker.answers[Kind.PUBLISH] = lambda request, _: (
-        replies.answer(request, "no") if request == 2 else replies.receipts(request, [request])
+        replies.answer(request, "no") if request == 5 else replies.receipts(request, [request])
     )
     with open_client(broker.address) as c:
         first, refused, unsent, last = c.publish_many([("a",), ("b", {"x": 1}), ("c", {"x": None, "y": 1j}), ("d",)])
-        assert (first, last) == (Receipt(1, 1), Receipt(3, 1))
+        assert (first, last) == (Receipt(4, 1), Receipt(6, 1))  # three types were advertised before
         assert isinstance(refused, Refused)
         assert isinstance(unsent, Refused)
         many = c.publish_many([("stock.quote", {"n": n}, b"x" * 100) for n in range(20_000)])
-    assert [receipt.destinations for receipt in many] == list(range(4, 20_004))
+    assert [receipt.destinations for receipt in many] == list(range(8, 20_008))
 
 
 def test_publishes_without_an_answer_are_told_so(open_client, broker):
@@ -156,7 +156,7 @@ def test_drain_waits_for_what_was_published(open_client, broker):
     broker.wait_for(Kind.PUBLISH)
     draining = threading.Thread(target=c.drain)
     draining.start()
-    broker.say(replies.receipts(1, [1]))
+    broker.say(replies.receipts(2, [1]))  # the first request has advertised the type
     broker.wait_for(Kind.LEAVE)
     draining.join(PATIENCE)
     publishing.join(PATIENCE)
@@ -475,8 +475,8 @@ def test_calls_may_be_cancelled(broker):
             assert [type(end) for end in await asyncio.gather(*calls, return_exceptions=True)] == [
                 asyncio.CancelledError
             ] * 2
-            assert (await asyncio.to_thread(broker.asked, Kind.UNSUBSCRIBE))["subscribed"] == 2
-            broker.say(replies.receipts(1, [1]))  # nobody waits for it now
+            assert (await asyncio.to_thread(broker.asked, Kind.UNSUBSCRIBE))["subscribed"] == 1
+            broker.say(replies.receipts(3, [1]))  # nobody waits for it now
             await c.advertise("stock.quote")
 
     asyncio.run(main())

@@ -173,7 +173,7 @@ def test_numbers_near_their_end_ask_for_another_connection():
         (ToPublish("t", {"x": 2**70}), "64 bits"),
         (ToPublish("t", {"x": [1]}), "list cannot be an attribute"),
         (ToPublish("t", {}, "text"), "a payload is bytes, not str"),
-        (ToPublish("t" * 70_000), "at most 255"),
+        (ToPublish("t" * 70_000), "longer than"),
         (ToPublish(5), "type 5 is not a name"),
     ],
 )

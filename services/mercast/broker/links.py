@@ -129,6 +129,7 @@ class Link(Outgoing):
             frames = self._framing.feed(data)
             if self.neighbour < 0 and frames:
                 self._greet(*frames.pop(0))
+                frames += self._framing.feed(b"")  # what was too large to come before the HELLO
             if frames:
                 self._read(frames)
         except ProtocolError as error:

@@ -67,6 +67,7 @@ class Session(Outgoing):
                 if not frames:
                     return
                 self._greet(*frames.pop(0))
+                frames += self._framing.feed(b"")  # what was too large to come before the HELLO
             self._read(frames)
         except ProtocolError as error:
             self.refuse("protocol", str(error))

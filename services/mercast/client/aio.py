@@ -12,7 +12,7 @@ from mercast.client import brokers
 from mercast.client.address import Address
 from mercast.client.errors import Closed, ConnectionLost, MercastError, NotAnswered, NotSettled
 from mercast.client.event import NO_ATTRIBUTES, Event, Hop, Receipt, ToPublish, encode
-from mercast.client.options import SETTLE_WITHIN, TICK, Options, encode_all, no_broker, options
+from mercast.client.options import SETTLE_WITHIN, TICK, Options, encode_all, no_broker, options, types_of
 from mercast.client.seen import Handed
 from mercast.client.session import BEAT, SILENCE, Session
 from mercast.client.standing import BUFFER_BYTES, Advertised, Declared, Handle, Standing, Wanted, log
@@ -128,7 +128,7 @@ class Client:
         """
         events = list(events)
         contents = encode_all(events)
-        await self._introduce(dict.fromkeys(event[0] for event in events))
+        await self._introduce(types_of(events, contents))
         return await self._publish(await self._connected(), contents)
 
     async def advertise(self, type: str, where: str = "", *, settled: bool = True) -> "Advertisement":

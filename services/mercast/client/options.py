@@ -53,6 +53,11 @@ def encode_all(events: Iterable[ToPublish | tuple[Any, ...]]) -> list[bytes | Me
     return encoded
 
 
+def types_of(events: list[Any], contents: list[bytes | MercastError]) -> dict[str, None]:
+    """The types of those that can be sent, in order."""
+    return {event[0]: None for event, content in zip(events, contents, strict=True) if isinstance(content, bytes)}
+
+
 def no_broker(reasons: dict[Address, MercastError]) -> MercastError:
     """Of several brokers none was of use: one that answered and refused has the most to say."""
     for address, reason in reasons.items():

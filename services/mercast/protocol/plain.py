@@ -5,6 +5,7 @@ for. A plain list is a tuple. So a recorded run can be read by people, and repla
 are skipped: a newer broker may say more.
 """
 
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any
@@ -42,7 +43,7 @@ def to_plain(value: Any) -> Any:
         return {"is": type(value).__name__} | {name: to_plain(getattr(value, name)) for name in names}
     if is_dataclass(value):
         return {"is": type(value).__name__} | {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) or (isinstance(value, Sequence) and not isinstance(value, list | str)):
         return [to_plain(item) for item in value]
     if isinstance(value, list):
         return {"is": "list", "of": [to_plain(item) for item in value]}
