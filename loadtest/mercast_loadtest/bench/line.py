@@ -10,16 +10,16 @@ from urllib.request import urlopen
 from mercast.broker.local import Local
 from mercast_loadtest.bench import quotes
 from mercast_loadtest.bench.chain import EVENTS, WARM_UP
-from mercast_loadtest.bench.load import Run, around_brokers, progress
+from mercast_loadtest.bench.load import WINDOW, Run, around_brokers, progress
 
 STRATEGIES = ("fbr", "ddbr")
-WINDOWS: dict[str, int] = {"scan": 32, "index": 8_192}
+WINDOWS: dict[str, int] = {"scan": 32, "index": WINDOW}
 """Events on their way at most: by the scan each takes milliseconds."""
 
-SHARE = 0.5
+SHARE = 0.25
 """Latency is measured at this share of what FBR can carry."""
 
-BUSY = 0.25
+BUSY = 0.1
 """A broker works on events if it takes this share of the processor time of the one that takes most."""
 
 _MATCHED = "mercast_events_matched_total"

@@ -18,8 +18,9 @@ from mercast_loadtest.bench.dialects import Bare, Nats, publish_frames
 from mercast_loadtest.bench.frames import Frames
 from mercast_loadtest.bench.processes import Helper, cpu_seconds
 
-WINDOW = 8_192
-"""Events on their way at most, unless a bench says otherwise: enough to keep all busy, few enough to stay in caches."""
+WINDOW = 4_096
+"""Events on their way at most, unless a bench says otherwise: enough to keep all busy at once, and not so many that one
+broker waits while another is at a large batch."""
 
 progress = Console(stderr=True, highlight=False)
 
