@@ -52,6 +52,13 @@ class Limits:
     type_depth: int = 32
     """Ancestors of a type; an event is looked up once per ancestor."""
 
+    # -- overlay -----------------------------------------------------------------------------------------------------
+    brokers: int = 4_096
+    """Brokers of one cluster. Their table of links has a byte for each pair; larger systems are several clusters."""
+
+    split_bytes: int = 32 * 1024 * 1024
+    """Memory for splits of destination lists that are remembered. Near a destination lists are short and recur."""
+
     # -- routing -----------------------------------------------------------------------------------------------------
     parked: int = 10_000
     """Events of a broker that wait for a route. They wait for seconds only, while news of the overlay travels."""

@@ -59,3 +59,6 @@ def test_declarations_are_bounded():
     with pytest.raises(ContentError, match="which is the limit"):
         declared.declare(1, 1, Declaration("b"))
     assert set(declared.types.declared) == {"a"}
+    assert not declared.learn(Statement(2, 2, 1), Declaration("b"))
+    assert not Declared(Limits(declarations=5)).learn(Statement(6, 2, 1), Declaration("b"))
+    assert set(declared.types.declared) == {"a"}

@@ -1,13 +1,18 @@
 """TRT, SPRT and the splitting of lists, over random overlays."""
 
+from itertools import combinations
+
 import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mercast.limits import Limits
+from mercast.overlay.linkstate import LinkState
 from mercast.overlay.routes import NO_HOP, Routes
 from mercast.overlay.split import BROKER, CARRY, Splitter, pack, unpack
 from mercast.overlay.topology import Topology
+from mercast.protocol.messages import Record
 
 
 @st.composite
@@ -122,3 +127,20 @@ def test_tables_of_a_hundred_brokers_fit_eleven_kilobytes():
     topology = Topology.of(graph.edges)
     sprt = Routes(topology, 0).sprt
     assert topology.trt.nbytes + len(sprt) * sprt.itemsize <= 11_000
+
+
+def test_no_more_brokers_than_the_limit_are_kept(monkeypatch):
+    monkeypatch.setattr("mercast.overlay.linkstate.DEFAULTS", Limits(brokers=3))
+    state = LinkState(0, 1)
+    news = state.learn([Record(broker, 1, 1, (0,), ((0, 1),)) for broker in range(1, 6)])
+    assert [record.broker for record in news] == [1, 2]
+    assert state.learn([Record(2, 1, 2, (0,), ())])
+
+
+def test_splits_remembered_are_bounded(monkeypatch):
+    monkeypatch.setattr("mercast.overlay.split.DEFAULTS", Limits(split_bytes=2_000))
+    topology = Topology({0: {1: 1}, 1: {0: 1}})
+    splitter = Splitter(Routes(topology, 0))
+    for entries in combinations(range(20), 3):
+        assert splitter(pack(entries)) == Splitter(Routes(topology, 0))(pack(entries))
+        assert len(splitter._cache) < 10

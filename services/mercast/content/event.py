@@ -63,6 +63,6 @@ def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
             "send a reference to larger data"
         )
     attributes = check_attributes(event.attributes, limits)
-    if attributes is event.attributes:
-        return event
+    if attributes is event.attributes or (event.encoded and attributes == event.attributes):
+        return event  # what came over the wire is said just so
     return event._replace(attributes=attributes, encoded=b"", stamped=b"")

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from hashlib import blake2b
 
+from mercast.limits import DEFAULTS
 from mercast.overlay.routes import Routes
 from mercast.overlay.topology import MOST_BROKERS, MOST_COST, Topology
 from mercast.protocol.messages import Record
@@ -37,11 +38,11 @@ class LinkState:
 
     def learn(self, records: Iterable[Record]) -> list[Record]:
         """Take in the records that are news; answer those."""
-        news = [
-            record for record in records if record.broker != self.me and _is_sound(record) and self._is_news(record)
-        ]
-        for record in news:
-            self._put(record)
+        news = []
+        for record in records:
+            if record.broker != self.me and _is_sound(record) and self._is_news(record):
+                self._put(record)
+                news.append(record)
         return news
 
     def forget(self, broker: int) -> None:
@@ -50,7 +51,9 @@ class LinkState:
 
     def _is_news(self, record: Record) -> bool:
         known = self._records.get(record.broker)
-        return known is None or record[1:3] > known[1:3]
+        if known is None:
+            return len(self._records) < DEFAULTS.brokers
+        return record[1:3] > known[1:3]
 
     def _put(self, record: Record) -> None:
         self._records[record.broker] = record

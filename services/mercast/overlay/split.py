@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
+from mercast.limits import DEFAULTS
 from mercast.overlay.routes import NO_HOP, Routes, lowest_bit
 
 LOCAL, CARRY = 0, 0x8000
@@ -22,8 +23,8 @@ Split: TypeAlias = tuple[tuple[int, bytes], ...]
 
 Rule: TypeAlias = Literal["paper", "covering"]
 
-_CACHED = 65_536
-"""Splits remembered. Lists near a destination are short and recur; those at a source may all differ."""
+_OVERHEAD = 150
+"""Bytes that Python takes for each part of a split that is remembered, besides its entries."""
 
 
 def pack(entries: Iterable[int]) -> bytes:
@@ -46,14 +47,19 @@ class Splitter:
         self.routes = routes
         self._groups = self._paper if rule == "paper" else self._covering
         self._cache: dict[bytes, Split] = {}
+        self._bytes = 0
 
     def __call__(self, destinations: bytes) -> Split:
         split = self._cache.get(destinations)
         if split is None:
-            if len(self._cache) >= _CACHED:
-                self._cache.clear()
             groups = self._groups(unpack(destinations))
-            split = self._cache[destinations] = tuple((hop, array("H", part).tobytes()) for hop, part in groups.items())
+            split = tuple((hop, array("H", part).tobytes()) for hop, part in groups.items())
+            size = _OVERHEAD * (1 + len(split)) + 2 * len(destinations)
+            if self._bytes + size > DEFAULTS.split_bytes:
+                self._cache.clear()
+                self._bytes = 0
+            self._cache[destinations] = split
+            self._bytes += size
         return split
 
     def _paper(self, entries: "array[int]") -> dict[int, list[int]]:

@@ -33,8 +33,9 @@ class Declared:
         return statement
 
     def learn(self, statement: Statement, declaration: Declaration) -> bool:
-        """Take in another broker's statement; whether it is news."""
-        if statement in self.statements:
+        """Take in another broker's statement; whether it is news. More than all brokers keep, nobody has to keep."""
+        most = self._limits.declarations
+        if statement in self.statements or len(self.statements) >= most or statement.number > most:
             return False
         in_order = statement > self._last
         # Where nothing contradicts anything, the order makes no difference but among declarations of one type.
