@@ -2,9 +2,11 @@
 
 import asyncio
 import errno
+import resource
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import IO
 
@@ -26,13 +28,19 @@ _BACKLOG = 4096
 """Connections that wait to be accepted: after a restart all clients come at once."""
 
 
+_LOOK = 0.05
+"""Seconds between two looks whether all clients have left."""
+
+
 class StartError(Exception):
     """The broker cannot start, for the reason given."""
 
 
 def run(config: BrokerConfig) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Until SIGTERM, which lets clients go elsewhere first, or SIGINT, which does not wait."""
     garbage.seldom()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client takes a file descriptor
     try:
         import uvloop
     except ImportError:
@@ -42,17 +50,46 @@ def run(config: BrokerConfig) -> None:
 
 
 async def _serve(config: BrokerConfig) -> None:
-    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def stop(number: signal.Signals) -> None:
+        if not stopped.done():
+            stopped.set_result(number)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with running(config):
+        loop.add_signal_handler(number, stop, number)
+    async with running(config) as node:
         garbage.settled()
-        await stop.wait()
+        if await stopped == signal.SIGTERM:
+            await node.drain()
+
+
+@dataclass(frozen=True)
+class Node:
+    """A broker that runs."""
+
+    broker: Broker
+    _clients: asyncio.Server
+    _live: set[Session]
+
+    async def drain(self) -> None:
+        """Take no more clients, and give those that are here time to go elsewhere."""
+        broker = self.broker
+        broker.draining = True
+        self._clients.close()
+        others = broker.other_brokers()
+        log.info("draining", clients=len(self._live), others=others)
+        for session in self._live:
+            session.say(replies.drain(others))
+            session.flush()
+        until = broker.now() + broker.config.drain_seconds
+        while others and self._live and broker.now() < until:
+            await asyncio.sleep(_LOOK)
 
 
 @asynccontextmanager
-async def running(config: BrokerConfig) -> AsyncIterator[Broker]:
+async def running(config: BrokerConfig) -> AsyncIterator[Node]:
     """A broker that serves clients, peers and admins inside the block."""
     broker = Broker(config)
     live: set[Session] = set()
@@ -81,12 +118,12 @@ async def running(config: BrokerConfig) -> AsyncIterator[Broker]:
             peers=overlay.peer_address,
         )
         try:
-            yield broker
+            yield Node(broker, clients, live)
         finally:
             broker.draining = True
             overlay.end()
             for session in list(live):
-                session.part(replies.drain(broker.other_brokers()))
+                session.refuse("draining", "this broker has stopped")
             for link in list(broker.links.values()):
                 if isinstance(link, Link):
                     link.close()

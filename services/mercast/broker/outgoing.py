@@ -5,6 +5,9 @@ from typing import cast
 
 from mercast.wire import replies
 
+_LAST_WORDS = 5.0
+"""Seconds that somebody who is cut off has to read why."""
+
 
 class Outgoing(asyncio.Protocol):
     """The writing half of a session or a link."""
@@ -78,3 +81,4 @@ class Outgoing(asyncio.Protocol):
         self.flush()
         if self.transport is not None:
             self.transport.close()
+            asyncio.get_running_loop().call_later(_LAST_WORDS, self.transport.abort)

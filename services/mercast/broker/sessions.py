@@ -127,6 +127,5 @@ class Session(Outgoing):
         if self.queued > self.broker.config.client_queue_bytes and self.transport and not self.transport.is_closing():
             self.broker.counters.slow_clients += 1
             log.info("slow client cut off", client=self.client, queued=self.queued)
-            self.transport.write(hello.refusal("slow", f"{self.queued} bytes were not read"))
-            self.transport.abort()
+            self.transport.abort()  # nor would it read why
         return written

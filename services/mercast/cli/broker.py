@@ -39,6 +39,7 @@ def broker(
     log_level: Literal["debug", "info", "warning", "error"] | None = None,
     client_queue_bytes: str | None = None,
     link_queue_bytes: str | None = None,
+    drain_seconds: float | None = None,
     handshake_seconds: float | None = None,
     max_clients: int | None = None,
 ) -> None:
@@ -109,6 +110,8 @@ def broker(
         What may wait to be written to one client.
     link_queue_bytes
         What may wait to be written to one neighbour.
+    drain_seconds
+        How long clients have to go elsewhere after SIGTERM.
     handshake_seconds
         How long a new connection may take to say who it is.
     max_clients
