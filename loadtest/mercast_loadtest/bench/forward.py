@@ -33,6 +33,8 @@ class Case:
     ratio: float
     """Median over the runs of the one over the other."""
     ratios: list[float]
+    p50_ms: float
+    """From end to end. Where it is large, the brokers did not keep up, and the figures above are of large batches."""
     expected: int
     """Deliveries, in all runs."""
     lost: int
@@ -57,15 +59,16 @@ def measure(*, runs: int, seconds: float, rate: float, seed: int) -> Result:
 def _measured(case: str, live: Ends, bare: Ends, runs: int, seconds: float, rate: float) -> Case:
     live.steady(WARM_UP, rate)
     bare.steady(WARM_UP, rate)
-    ours, theirs, expected, lost = [], [], 0, 0
+    ours, theirs, late, expected, lost = [], [], [], 0, 0
     for run in range(1, runs + 1):
         theirs.append(bare.steady(seconds, rate).cpu_us[MIDDLE])
         done = live.steady(seconds, rate)
         ours.append(done.cpu_us[MIDDLE])
+        late.append(done.p50_ms)
         expected, lost = expected + done.expected, lost + done.lost
         progress.print(f"forward, {case}: run {run} of {runs}: {ours[-1]:.2f} µs an event, bare {theirs[-1]:.2f}")
     ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
-    return Case(median(ours), median(theirs), median(ratios), ratios, expected, lost)
+    return Case(median(ours), median(theirs), median(ratios), ratios, median(late), expected, lost)
 
 
 def _same(ends: ExitStack, seed: int) -> tuple[Ends, Ends]:

@@ -28,11 +28,11 @@ def print_forward(result: forward.Result) -> None:
     table = Table(
         title=f"forward: µs of CPU per event at a broker on the way, {result.rate:,.0f} events/s", title_justify="left"
     )
-    for heading in ("destination lists", "broker", "bare forwarder", "[bold]ratio", "lost"):
+    for heading in ("destination lists", "broker", "bare forwarder", "[bold]ratio", "p50 ms", "lost"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, case in (("all the same", result.same), ("varied", result.varied)):
         figures = f"{case.cpu_us_per_event:.2f}", f"{case.bare_cpu_us_per_event:.2f}", f"[bold]{case.ratio:.2f}"
-        table.add_row(name, *figures, f"{case.lost:,} of {case.expected:,}")
+        table.add_row(name, *figures, f"{case.p50_ms:.2f}", f"{case.lost:,} of {case.expected:,}")
     console.print(table)
 
 

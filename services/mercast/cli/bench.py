@@ -138,7 +138,7 @@ def chain(
 
 @app.command
 def forward(
-    *, runs: int = 5, seconds: float = 3.0, rate: float = 20_000.0, seed: int = 1, json: Path | None = None
+    *, runs: int = 5, seconds: float = 3.0, rate: float = 10_000.0, seed: int = 1, json: Path | None = None
 ) -> None:
     """Measure a live D-DBR broker that only passes events on, beside a bare forwarder.
 
