@@ -42,9 +42,14 @@ docs: $(READY)  ## make docs/configuration.md anew from the configuration itself
 demo: $(READY)  ## 10,000 filters against a stream of stock quotes, for ten seconds
 	$(BIN)/mercast demo
 
-bench: $(READY)  ## speed of matching and of the simulator, each beside its yardstick (some fifteen minutes)
+bench: $(READY)  ## speed of matching, simulator and live brokers, each beside its yardstick (some twenty minutes)
 	$(BIN)/mercast bench all
 	$(BIN)/mercast bench simulator
+	$(BIN)/mercast bench chain
+	$(BIN)/mercast bench forward
+	$(BIN)/mercast bench hop
+	$(BIN)/mercast bench line
+	$(BIN)/mercast bench idle
 
 mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of content and matching, 300 of overlay and routing
 	$(BIN)/python tests/mutants.py content,matching

@@ -4,6 +4,7 @@ All that was started ends with the `with` block, and with the thread that starte
 """
 
 import ctypes
+import json
 import os
 import signal
 import socket
@@ -12,11 +13,10 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from http import HTTPStatus
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
-from urllib.error import URLError
 from urllib.request import urlopen
 
 Link = tuple[int, int]
@@ -26,6 +26,7 @@ PROFILE = "MERCAST_PROFILE"
 
 _HOST = "127.0.0.1"
 _POLL = 0.05
+_ANSWER_WITHIN = 1.0
 _STOP_WITHIN = 10.0
 _TOLD = 2_000
 """Characters of a broker's log in an error."""
@@ -101,6 +102,7 @@ class Local:
                 self.start(id)
             for id in self._ids:
                 self.wait_ready(id)
+            self.wait_whole()
             self._ends = ends.pop_all()
         return self
 
@@ -129,12 +131,24 @@ class Local:
 
     def wait_ready(self, id: int) -> None:
         """Until the broker says that it is ready; NotReady if it ends instead, or takes too long."""
-        broker, until = self.brokers[id], monotonic() + self._ready_within
-        while not _answers(f"http://{broker.admin}/readyz"):
+        broker = self.brokers[id]
+        self._wait_until(broker, "is not ready", lambda: _asked(broker, "readyz") is not None)
+
+    def wait_whole(self) -> None:
+        """Until every broker that runs reaches all the others that do: a link may be up before all have heard of it."""
+        running = [broker for broker in self.brokers.values() if broker.process is not None]
+        ids = {broker.id for broker in running}
+        for broker in running:
+            self._wait_until(broker, f"does not reach all of {sorted(ids)}", partial(_reaches, broker, ids))
+
+    def _wait_until(self, broker: Broker, not_yet: str, holds: Callable[[], bool]) -> None:
+        until = monotonic() + self._ready_within
+        while not holds():
             if broker.process is None or broker.process.poll() is not None:
-                raise NotReady(f"broker {id} has ended; its log:\n{broker.tail()}")
+                raise NotReady(f"broker {broker.id} has ended; its log:\n{broker.tail()}")
             if monotonic() > until:
-                raise NotReady(f"broker {id} is not ready after {self._ready_within:.0f} s; its log:\n{broker.tail()}")
+                late = f"broker {broker.id} {not_yet} after {self._ready_within:.0f} s"
+                raise NotReady(f"{late}; its log:\n{broker.tail()}")
             sleep(_POLL)
 
     def wait(self) -> None:
@@ -198,9 +212,17 @@ def _profiled(id: int) -> list[str]:
     return ["-m", "cProfile", "-o", str(Path(folder) / f"broker-{id}.prof")] if folder else []
 
 
-def _answers(url: str) -> bool:
+def _asked(broker: Broker, what: str) -> bytes | None:
+    """What the broker's admin port answers; None if it says no, or nothing yet."""
     try:
-        with urlopen(url, timeout=1.0) as answer:
-            return bool(answer.status == HTTPStatus.OK)
-    except (URLError, OSError):
-        return False
+        with urlopen(f"http://{broker.admin}/{what}", timeout=_ANSWER_WITHIN) as answer:
+            said: bytes = answer.read()
+            return said
+    except OSError:
+        return None
+
+
+def _reaches(broker: Broker, ids: set[int]) -> bool:
+    said = _asked(broker, "overlay")
+    known = json.loads(said)["overlay"]["brokers"] if said else ()
+    return ids <= {one["id"] for one in known if one["reachable"]}

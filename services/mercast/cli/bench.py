@@ -3,9 +3,12 @@
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cyclopts import App
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 app = App(name="bench", help="Measure speed, beside a yardstick in the same run.")
 
@@ -97,6 +100,152 @@ def simulator(*, brokers: int = 700, events: int = 10_000, seed: int = 1, json: 
 
 
 @app.command
+def chain(
+    *,
+    subscriptions: int = 1_000,
+    runs: int = 5,
+    seconds: float = 3.0,
+    rate: float = 10_000.0,
+    seed: int = 1,
+    json: Path | None = None,
+) -> None:
+    """Measure three live brokers in a line, end to end, beside a bare chain of three processes.
+
+    Parameters
+    ----------
+    subscriptions
+        Stock subscriptions of one client at the far end.
+    runs
+        Runs of brokers and bare chain in turn; medians count.
+    seconds
+        Seconds of each run.
+    rate
+        Events a second at which latency is measured.
+    seed
+        Seed of subscriptions and events.
+    json
+        Write the result to this file too.
+    """
+    from mercast_loadtest.bench.chain import measure
+    from mercast_loadtest.bench.live import print_chain
+
+    _check_place(json)
+    _check_live(subscriptions=subscriptions, runs=runs, seconds=seconds, rate=rate)
+    result = measure(subscriptions=subscriptions, runs=runs, seconds=seconds, rate=rate, seed=seed)
+    print_chain(result)
+    _write(json, result, seed)
+
+
+@app.command
+def forward(
+    *, runs: int = 5, seconds: float = 3.0, rate: float = 10_000.0, seed: int = 1, json: Path | None = None
+) -> None:
+    """Measure a live D-DBR broker that only passes events on, beside a bare forwarder.
+
+    Parameters
+    ----------
+    runs
+        Runs of broker and forwarder in turn; medians count.
+    seconds
+        Seconds of each run.
+    rate
+        Events a second.
+    seed
+        Seed of the events and of their destinations.
+    json
+        Write the result to this file too.
+    """
+    from mercast_loadtest.bench.forward import measure
+    from mercast_loadtest.bench.live import print_forward
+
+    _check_place(json)
+    _check_live(runs=runs, seconds=seconds, rate=rate)
+    result = measure(runs=runs, seconds=seconds, rate=rate, seed=seed)
+    print_forward(result)
+    _write(json, result, seed)
+
+
+@app.command
+def hop(
+    *, subscriptions: int = 1_000, runs: int = 5, seconds: float = 3.0, seed: int = 1, json: Path | None = None
+) -> None:
+    """Measure one live broker: publish, match, deliver, beside nats-server.
+
+    Parameters
+    ----------
+    subscriptions
+        Stock subscriptions of one client.
+    runs
+        Runs of broker and nats-server in turn; medians count.
+    seconds
+        Seconds of each run.
+    seed
+        Seed of subscriptions and events.
+    json
+        Write the result to this file too.
+    """
+    from mercast_loadtest.bench.hop import measure
+    from mercast_loadtest.bench.live import print_hop
+
+    _check_place(json)
+    _check_live(subscriptions=subscriptions, runs=runs, seconds=seconds)
+    result = measure(subscriptions=subscriptions, runs=runs, seconds=seconds, seed=seed)
+    print_hop(result)
+    _write(json, result, seed)
+
+
+@app.command
+def line(
+    *, brokers: int = 10, subscriptions: int = 2_000, seconds: float = 5.0, seed: int = 1, json: Path | None = None
+) -> None:
+    """Measure D-DBR beside FBR on a line of live brokers, by scan and by index.
+
+    Parameters
+    ----------
+    brokers
+        Brokers of the line.
+    subscriptions
+        Stock subscriptions of one client at the far end.
+    seconds
+        Seconds of each run.
+    seed
+        Seed of subscriptions and events.
+    json
+        Write the result to this file too.
+    """
+    from mercast_loadtest.bench.line import measure
+    from mercast_loadtest.bench.live import print_line
+
+    _check_place(json)
+    _check_live(brokers=brokers - 1, subscriptions=subscriptions, seconds=seconds)
+    result = measure(brokers=brokers, subscriptions=subscriptions, seconds=seconds, seed=seed)
+    print_line(result)
+    _write(json, result, seed)
+
+
+@app.command
+def idle(*, connections: int = 10_000, json: Path | None = None) -> None:
+    """Measure what idle connections cost a live broker.
+
+    Parameters
+    ----------
+    connections
+        Clients that connect and do nothing.
+    json
+        Write the result to this file too.
+    """
+    from mercast_loadtest.bench.idle import LEAST, measure
+    from mercast_loadtest.bench.live import print_idle
+
+    _check_place(json)
+    if connections < LEAST:
+        sys.exit(f"mercast bench: fewer than {LEAST} connections do not show in a broker's memory")
+    result = measure(connections)
+    print_idle(result)
+    _write(json, result)
+
+
+@app.command
 def all(*, json: Path | None = None, largest: int = 1_000_000) -> None:
     """Every bench that the docs quote, one process each (several minutes).
 
@@ -115,6 +264,19 @@ def all(*, json: Path | None = None, largest: int = 1_000_000) -> None:
     print_table(results)
     if json is not None:
         write_json(json, results)
+
+
+def _check_live(**figures: float) -> None:
+    for name, value in figures.items():
+        if value <= 0:
+            sys.exit(f"mercast bench: too little for a measurement: {name}")
+
+
+def _write(file: Path | None, result: "DataclassInstance", seed: int | None = None) -> None:
+    from mercast_loadtest.bench.report import write_json
+
+    if file is not None:
+        write_json(file, asdict(result) | ({} if seed is None else {"seed": seed}))
 
 
 def _check_place(file: Path | None) -> None:

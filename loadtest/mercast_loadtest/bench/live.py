@@ -1,0 +1,105 @@
+"""Results of the live benches, for people."""
+
+from rich.table import Table
+
+from mercast_loadtest.bench import chain, forward, hop, idle, line
+from mercast_loadtest.bench.report import console
+
+_MIB = 1024 * 1024
+
+
+def print_chain(result: chain.Result) -> None:
+    table = _table(f"chain: 3 brokers, {result.subscriptions:,} subscriptions, {result.content_bytes} bytes")
+    table.add_row("events/s delivered", f"{result.events_per_second:,.0f}")
+    table.add_row("bare chain", f"{result.bare_events_per_second:,.0f}")
+    table.add_row("[bold]ratio to it", f"[bold]{result.ratio:.3f}{_range(result.ratios)}")
+    table.add_row("published, delivered", f"{result.published:,}, {result.delivered:,}")
+    table.add_row(
+        f"latency at {result.rate:,.0f}/s",
+        f"p50 {result.p50_ms:.2f} ms   p95 {result.p95_ms:.2f}   p99 {result.p99_ms:.2f}",
+    )
+    table.add_row("bare chain", f"p50 {result.bare_p50_ms:.2f} ms")
+    table.add_row("µs of CPU per event", _by_name(result.cpu_us_per_event))
+    table.add_row("bare chain", _by_name(result.bare_cpu_us_per_event))
+    console.print(table)
+
+
+def print_forward(result: forward.Result) -> None:
+    table = Table(
+        title=f"forward: µs of CPU per event at a broker on the way, {result.rate:,.0f} events/s", title_justify="left"
+    )
+    for heading in ("destination lists", "broker", "bare forwarder", "[bold]ratio", "p50 ms", "lost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, case in (("all the same", result.same), ("varied", result.varied)):
+        figures = f"{case.cpu_us_per_event:.2f}", f"{case.bare_cpu_us_per_event:.2f}", f"[bold]{case.ratio:.2f}"
+        table.add_row(name, *figures, f"{case.p50_ms:.2f}", f"{case.lost:,} of {case.expected:,}")
+    console.print(table)
+
+
+def print_hop(result: hop.Result) -> None:
+    table = _table(f"hop: publish, match against {result.subscriptions:,} subscriptions, deliver")
+    table.add_row("events/s", f"{result.events_per_second:,.0f}")
+    table.add_row("µs of CPU per event", f"{result.cpu_us_per_event:.2f}")
+    if result.nats_events_per_second is None:
+        table.add_row("nats-server", result.note)
+    else:
+        table.add_row("nats-server, events/s", f"{result.nats_events_per_second:,.0f}")
+        table.add_row("nats-server, µs per event", f"{result.nats_cpu_us_per_event:.2f}")
+        table.add_row("[bold]ratio of events/s", f"[bold]{result.ratio:.3f}")
+        table.add_row("[bold]ratio of CPU", f"[bold]{result.cpu_ratio:.1f}")
+    table.add_row("published, delivered", f"{result.published:,}, {result.delivered:,}")
+    console.print(table)
+
+
+def print_line(result: line.Result) -> None:
+    for matcher, compared in (("scan", result.scan), ("index", result.index)):
+        table = Table(
+            title=f"line: {result.brokers} brokers, {result.subscriptions:,} subscriptions, {matcher}",
+            title_justify="left",
+        )
+        table.add_column("", no_wrap=True)
+        for heading in ("FBR", "D-DBR", "[bold]D-DBR / FBR"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        fbr, ddbr = compared.fbr, compared.ddbr
+        table.add_row("events/s (A1)", *_both(compared, "events_per_second"), f"[bold]{compared.throughput_ratio:.2f}")
+        latency = f"p50 ms at {fbr.at_rate:,.0f}/s (A2)"
+        table.add_row(latency, *_both(compared, "p50_ms"), f"[bold]{compared.latency_ratio:.2f}")
+        in_all = "µs of CPU per event, in all"
+        table.add_row(in_all, *_both(compared, "cpu_us_in_all"), f"[bold]{1 / compared.cpu_ratio:.2f}")
+        table.add_row("brokers at work (A4)", _listed(fbr.busy), _listed(ddbr.busy))
+        if fbr.matches_per_event:
+            sums = (f"{sum(side.matches_per_event):.2f}" for side in (fbr, ddbr))
+            table.add_row("matches per event (A4)", *sums)
+        table.add_row("lost", f"{fbr.lost:,}", f"{ddbr.lost:,}")
+        console.print(table)
+
+
+def print_idle(result: idle.Result) -> None:
+    table = _table(f"idle: {result.connections:,} connections")
+    table.add_row("[bold]memory per connection", f"[bold]{result.bytes_per_connection / 1024:.1f} KiB")
+    table.add_row("broker before, after", f"{result.before_bytes / _MIB:.0f} MiB, {result.after_bytes / _MIB:.0f} MiB")
+    table.add_row("connects per second", f"{result.connects_per_second:,.0f}")
+    table.add_row("CPU while all are idle", f"{result.idle_cpu_percent:.1f} %")
+    if result.note:
+        table.add_row(f"fewer than {result.wanted:,}", result.note)
+    console.print(table)
+
+
+def _both(compared: line.Comparison, figure: str) -> tuple[str, str]:
+    return f"{getattr(compared.fbr, figure):,.1f}", f"{getattr(compared.ddbr, figure):,.1f}"
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", show_header=False)
+
+
+def _by_name(figures: dict[str, float]) -> str:
+    return "   ".join(f"{name} {value:.2f}" for name, value in figures.items())
+
+
+def _range(figures: list[float]) -> str:
+    return f" ({min(figures):.3f} to {max(figures):.3f})" if len(figures) > 1 else ""
+
+
+def _listed(brokers: list[int]) -> str:
+    return ", ".join(map(str, brokers))
