@@ -14,7 +14,7 @@ from rich.console import Console
 from mercast import garbage
 from mercast.broker.local import Local, NotReady
 from mercast.cli.demo.fault import Fault
-from mercast.cli.demo.load import Load
+from mercast.cli.demo.load import Load, counted
 from mercast.cli.demo.show import REFRESH, Show, summary
 from mercast.cli.demo.watch import Watch
 from mercast.cli.local import interruptible
@@ -70,7 +70,7 @@ def demo(
     mesh = Local(brokers, strategy=strategy)
     try:
         with interruptible(), ExitStack() as ends:
-            with console.status(f"starting {brokers} brokers (for the first time on this machine: half a minute)"):
+            with console.status(f"starting {counted(brokers, 'broker')} (the first time takes half a minute)"):
                 prepare()  # once and for all, not by every broker at the same time
                 ends.enter_context(mesh)
             kept = _loop()(_demonstrate(console, mesh, strategy, seconds, (subscribers, rate, seed)))
@@ -89,7 +89,7 @@ async def _demonstrate(
     victim = max(mesh.brokers) if len(mesh.brokers) > 1 else None
     publish_at = [broker.client for broker in mesh.brokers.values() if broker.id != victim]
     load = Load([broker.client for broker in mesh.brokers.values()], publish_at, *load_as)
-    heading = f"{len(mesh.brokers)} brokers ({strategy}), {load}"
+    heading = f"{counted(len(mesh.brokers), 'broker')} ({strategy}), {load}"
     fault: Fault | None = None
     async with load, aiohttp.ClientSession() as http:
         watch = Watch(mesh, http)

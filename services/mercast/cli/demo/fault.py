@@ -6,7 +6,7 @@ from time import monotonic, monotonic_ns
 
 from mercast.broker.local import Local, NotReady
 from mercast.cli.demo.ledger import Window
-from mercast.cli.demo.load import Load
+from mercast.cli.demo.load import Load, counted
 from mercast.cli.demo.watch import Watch
 
 _HALF, _BACK = 0.5, 0.6
@@ -47,11 +47,13 @@ class Fault:
         killed, slowest = monotonic_ns(), self._load.ledger.slowest(_OF_LATE)
         self._mesh.kill(self.victim)
         self.state = "killed"
-        self._tell(f"broker {self.victim} is killed (SIGKILL); {moving} subscribers lose their connection")
+        self._tell(f"broker {self.victim} is killed (SIGKILL); {counted(moving, 'subscriber')} lost it")
         await self._until(self._is_mended, f"the others do not get over the loss of broker {self.victim}")
         self.window = Window(killed - max(_IN_FLIGHT, 2 * slowest), monotonic_ns())
         took = (self.window.end - killed) / 1e9
-        self._tell(f"all {moving} have found other brokers, routes go round broker {self.victim}: after {took:.2f} s")
+        self._tell(
+            f"after {took:.2f} s all subscribers are settled at other brokers, and routes go round broker {self.victim}"
+        )
 
     async def _is_mended(self) -> bool:
         if not self._load.settled_away_from(self.victim):

@@ -56,8 +56,8 @@ class Load:
 
     def __str__(self) -> str:
         rate = f"{self._rate * len(self._publish_at):,.0f}"
-        filters = f"{len(self._homes)} subscribers with {_FILTERS} filters each"
-        return f"{len(self._publish_at)} publishers of {rate} quotes/s together, {filters}"
+        filters = f"{counted(len(self._homes), 'subscriber')} with {_FILTERS} filters each"
+        return f"{counted(len(self._publish_at), 'publisher')} of {rate} quotes/s in all, {filters}"
 
     async def __aenter__(self) -> "Load":
         async with AsyncExitStack() as ends:
@@ -126,3 +126,7 @@ class Load:
             await asyncio.sleep(_LOOK)
             if self.ledger.delivered > before:
                 before, quiet_since = self.ledger.delivered, monotonic()
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

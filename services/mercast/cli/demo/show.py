@@ -64,6 +64,8 @@ class Show:
         self._news.append(line)
         if self._live is None:
             self._print(line)
+        else:
+            self._live.update(self._screen(), refresh=True)
 
     def look(self) -> None:
         """Show how things are now."""

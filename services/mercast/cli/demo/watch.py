@@ -4,18 +4,15 @@ import asyncio
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import aiohttp
 
 from mercast.broker.local import Local, NotReady
+from mercast_loadtest.bench.processes import cpu_seconds, resident_bytes
 
 _ANSWER_WITHIN = aiohttp.ClientTimeout(total=2.0)
-_USER_TIME, _SYSTEM_TIME, _RESIDENT = 11, 12, 21
-"""Fields of /proc/PID/stat behind the command's name."""
-
 _PERCENT = 100.0
 
 
@@ -23,10 +20,10 @@ _PERCENT = 100.0
 class Usage:
     """Of a process."""
 
-    cpu_seconds: float = 0.0
-    cpu_percent: float = 0.0
+    cpu_seconds: float
+    cpu_percent: float
     """Of one processor, since the last look."""
-    memory_bytes: int = 0
+    memory_bytes: int
 
 
 class Watch:
@@ -34,7 +31,7 @@ class Watch:
         self._mesh, self._http = mesh, http
         self._looked = 0.0
         self.usage: dict[int, Usage] = {}
-        """By process. Empty where there is no /proc."""
+        """By process; none but on Linux."""
         self.links: dict[int, set[int]] = {}
         """Neighbours, by broker."""
 
@@ -88,9 +85,6 @@ def _reachable(view: dict[str, Any]) -> set[int]:
 
 def _usage(pid: int) -> Usage | None:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Usage(cpu_seconds(pid), 0.0, resident_bytes(pid))
     except OSError:
         return None
-    ticks = int(fields[_USER_TIME]) + int(fields[_SYSTEM_TIME])
-    pages = int(fields[_RESIDENT])
-    return Usage(ticks / os.sysconf("SC_CLK_TCK"), 0.0, pages * os.sysconf("SC_PAGE_SIZE"))
