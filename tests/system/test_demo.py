@@ -73,7 +73,7 @@ def test_stopped_it_leaves_no_process_behind(number):
     with subprocess.Popen(command, **pipes, start_new_session=True) as running:
         try:
             assert "2 brokers" in running.stdout.readline()
-            assert "2 of 2 brokers run" in running.stdout.readline()
+            assert "2 of 2 brokers up" in running.stdout.readline()
             running.send_signal(number)
             said, errors = running.communicate(timeout=30)
             assert said.endswith("stopped\n")

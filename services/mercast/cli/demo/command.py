@@ -102,7 +102,7 @@ async def _demonstrate(
                     tasks.create_task(load.run())
                     course = tasks.create_task(_course(load, fault, seconds))
                     while not course.done():
-                        await asyncio.sleep(REFRESH)
+                        await asyncio.wait([course], timeout=REFRESH)
                         await watch.look(min(mesh.brokers))
                         show.look()
             except ExceptionGroup as several:

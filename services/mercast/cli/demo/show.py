@@ -27,6 +27,7 @@ _WINDOW = 4
 _NEWS = 4
 _MIB = 1024 * 1024
 _ABSENT = "–"
+_UP = "up"
 _NAMES = "latency " + ", ".join(f"p{one}" for one in PERCENTILES)
 
 
@@ -89,10 +90,10 @@ class Show:
 
     def _line(self) -> str:
         published, delivered, late = self._figures
-        up = sum(broker.process is not None for broker in self._mesh.brokers.values())
+        up = sum(self._state(broker) == _UP for broker in self._mesh.brokers)
         return (
             f"{self.elapsed:5.1f} s  published {published:,.0f}/s, delivered {delivered:,.0f}/s, {_NAMES} {late}; "
-            f"{up} of {len(self._mesh.brokers)} brokers run"
+            f"{up} of {len(self._mesh.brokers)} brokers up"
         )
 
     def _screen(self) -> Group:
@@ -114,14 +115,17 @@ class Show:
         publishers = Counter(client.broker for client in self._load.publishers)
         subscribers = Counter(client.broker for client in self._load.subscribers)
         for id, broker in self._mesh.brokers.items():
-            state = self.fault.state if self.fault is not None and self.fault.victim == id else "up"
+            state = self._state(id)
             links = " ".join(map(str, sorted(self._watch.links.get(id, ())))) or _ABSENT
             crowd = str(publishers[id]), str(subscribers[id])
-            style = None if state == "up" else "red"
+            style = None if state == _UP else "red"
             table.add_row(str(id), state, *_usage(self._of(broker)), *crowd, links, style=style)
         away = str(publishers[None]), str(subscribers[None])
         table.add_row("this load", "", *_usage(self._watch.usage.get(os.getpid())), *away, "", style="dim")
         return table
+
+    def _state(self, broker: int) -> str:
+        return self.fault.state if self.fault is not None and self.fault.victim == broker else _UP
 
     def _of(self, broker: Broker) -> Usage | None:
         return None if broker.process is None else self._watch.usage.get(broker.process.pid)
