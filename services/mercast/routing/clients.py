@@ -49,17 +49,22 @@ class Clients:
         del self._locals[number]
         self._without_echo.discard(local)
 
-    def interested(self, contents: Sequence[Content], packets: Sequence[Packet]) -> list[dict[str, tuple[int, ...]]]:
-        """For each event the clients that get it, each with the subscriptions that matched."""
+    def interested(
+        self, contents: Sequence[Content], packets: Sequence[Packet], own: bool
+    ) -> list[dict[str, tuple[int, ...]]]:
+        """For each event the clients that get it, each with the subscriptions that matched.
+
+        `own` says that these clients published them; the publisher of another broker's may go by the same name as one.
+        """
         if not self.subscriptions:
             return [_NOBODY] * len(packets)
         found = self._matcher.match_many(contents)
         return [
-            self._by_client(numbers, packet.event.publisher) if numbers else _NOBODY
+            self._by_client(numbers, packet.event.publisher if own else None) if numbers else _NOBODY
             for numbers, packet in zip(found, packets, strict=True)
         ]
 
-    def _by_client(self, matched: list[int], publisher: str) -> dict[str, tuple[int, ...]]:
+    def _by_client(self, matched: list[int], publisher: str | None) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}
         for number in matched:
             local = self._locals[number]

@@ -294,7 +294,7 @@ class Core(ABC):
         packets = [packet for _, packet in accepted]
         contents = self.contents(packets)
         self.seen.see_all(_ids(packets))
-        counts, interested = self.published(packets, contents), self.clients.interested(contents, packets)
+        counts, interested = self.published(packets, contents), self.clients.interested(contents, packets, True)
         for (request, packet), count, clients in zip(accepted, counts, interested, strict=True):
             event = packet.event
             self._deliver(packet, clients, 0)
@@ -330,7 +330,7 @@ class Core(ABC):
             else:
                 old.append(packet)
                 self.drop(packet, seen.value)
-        interested = self.clients.interested(self.contents(new), new)
+        interested = self.clients.interested(self.contents(new), new, False)
         for packet, clients in zip(new, interested, strict=True):
             self._deliver(packet, clients, forward.hops)
         self.copied(forward, new, neighbour, map(bool, interested))
