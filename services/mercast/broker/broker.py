@@ -47,6 +47,8 @@ class Broker:
         self._full: set[int] = set()
         """Links with so much unsent that publishers have to wait."""
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        """Kept here: uvloop's handle of a moment that is now does not say when."""
         self._record: IO[str] | None = None
         self._written: set[Outgoing] = set()
         """Sessions that something is to be said to in this turn."""
@@ -114,9 +116,10 @@ class Broker:
     def _set_timer(self) -> None:
         deadline = self.core.next_deadline() - self._offset
         if self._timer is not None:
-            if self._timer.when() <= deadline and not self._timer.cancelled():
+            if self._timer_at <= deadline:
                 return
             self._timer.cancel()
+        self._timer_at = deadline
         self._timer = self._loop.call_at(deadline, self._tick) if deadline != float("inf") else None
 
     def _tick(self) -> None:

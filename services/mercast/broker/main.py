@@ -18,6 +18,7 @@ from mercast.broker.config import BrokerConfig
 from mercast.broker.links import Link
 from mercast.broker.overlay import Overlay
 from mercast.broker.sessions import Session
+from mercast.matching import prepare
 from mercast.wire import replies
 
 log = structlog.get_logger()
@@ -33,6 +34,8 @@ class StartError(Exception):
 def run(config: BrokerConfig) -> None:
     """Until SIGTERM or SIGINT."""
     garbage.seldom()
+    if config.matcher == "index":
+        prepare()  # takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat
     try:
         import uvloop
     except ImportError:
