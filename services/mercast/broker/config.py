@@ -128,6 +128,8 @@ class BrokerConfig(BaseSettings):
     """What may wait to be written to one neighbour: more than to a client, for the events of many travel there."""
     handshake_seconds: Seconds = 5.0
     """How long a new connection may take to say who it is."""
+    drain_seconds: Annotated[FiniteFloat, Field(ge=0)] = 5.0
+    """How long clients may take to move to other brokers after SIGTERM; SIGINT does not wait for them."""
     max_clients: int = Field(default=20_000, ge=1)
     """Clients connected at a time. Each takes a file descriptor and some kilobytes."""
 

@@ -160,7 +160,8 @@ class Local:
         self.wait_ready(id)
 
     def stop(self) -> None:
-        self._end(list(self.brokers.values()), signal.SIGTERM)
+        """All, at once: clients have nowhere to move to."""
+        self._end(list(self.brokers.values()), signal.SIGINT)
 
     def _end(self, brokers: list[Broker], by: signal.Signals) -> None:
         processes = [broker.process for broker in brokers if broker.process is not None]

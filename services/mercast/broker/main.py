@@ -4,7 +4,7 @@ import asyncio
 import errno
 import signal
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import IO
 
@@ -17,9 +17,9 @@ from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
 from mercast.broker.links import Link
 from mercast.broker.overlay import Overlay
-from mercast.broker.sessions import Session
+from mercast.broker.sessions import DRAINING, Session
 from mercast.matching import prepare
-from mercast.wire import replies
+from mercast.wire import hello, replies
 
 log = structlog.get_logger()
 
@@ -27,12 +27,16 @@ _BACKLOG = 4096
 """Connections that wait to be accepted: after a restart all clients come at once."""
 
 
+_LOOK = 0.02
+"""Seconds between looks at whether the clients are gone."""
+
+
 class StartError(Exception):
     """The broker cannot start, for the reason given."""
 
 
 def run(config: BrokerConfig) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Until SIGTERM, which lets clients move to other brokers first, or SIGINT, which does not."""
     garbage.seldom()
     if config.matcher == "index":
         prepare()  # takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat
@@ -45,13 +49,35 @@ def run(config: BrokerConfig) -> None:
 
 
 async def _serve(config: BrokerConfig) -> None:
-    stop = asyncio.Event()
+    stop, at_once = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def asked_to_stop(number: signal.Signals) -> None:
+        if number == signal.SIGINT or stop.is_set():
+            at_once.set()
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with running(config):
+        loop.add_signal_handler(number, asked_to_stop, number)
+    async with running(config) as broker:
         garbage.settled()
         await stop.wait()
+        await _drain(broker, at_once)
+
+
+async def _drain(broker: Broker, at_once: asyncio.Event) -> None:
+    """Ask the clients to move to other brokers, and wait until they have; not for ever, and not if there are none."""
+    broker.draining = True
+    others = broker.other_brokers()
+    for session in list(broker.sessions.values()):
+        session.say(replies.drain(others))
+        session.flush()
+    log.info("draining", clients=len(broker.sessions))
+    if others:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(broker.config.drain_seconds):
+                while broker.sessions and not at_once.is_set():
+                    await asyncio.sleep(_LOOK)
 
 
 @asynccontextmanager
@@ -89,7 +115,7 @@ async def running(config: BrokerConfig) -> AsyncIterator[Broker]:
             broker.draining = True
             overlay.end()
             for session in list(live):
-                session.part(replies.drain(broker.other_brokers()))
+                session.part(hello.refusal(*DRAINING))
             for link in list(broker.links.values()):
                 if isinstance(link, Link):
                     link.close()

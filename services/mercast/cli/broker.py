@@ -40,6 +40,7 @@ def broker(
     client_queue_bytes: str | None = None,
     link_queue_bytes: str | None = None,
     handshake_seconds: float | None = None,
+    drain_seconds: float | None = None,
     max_clients: int | None = None,
 ) -> None:
     """Run a broker, until SIGTERM or Ctrl-C.
@@ -111,6 +112,8 @@ def broker(
         What may wait to be written to one neighbour.
     handshake_seconds
         How long a new connection may take to say who it is.
+    drain_seconds
+        How long clients may take to move to other brokers after SIGTERM.
     max_clients
         Clients connected at a time.
     """
