@@ -55,17 +55,20 @@ class Clients:
         del self._client_of[number], self._request_of[number]
         self._without_echo.discard(local)
 
-    def interested(self, contents: Sequence[Content], packets: Sequence[Packet]) -> list[Interested]:
-        """For each event the clients that get it, each with the subscriptions that matched."""
+    def interested(self, contents: Sequence[Content], packets: Sequence[Packet], own: bool) -> list[Interested]:
+        """For each event the clients that get it, each with the subscriptions that matched.
+
+        `own` says that these clients published them; the publisher of another broker's may go by the same name as one.
+        """
         if not self.subscriptions:
             return [NO_CLIENTS] * len(packets)
         found = self._matcher.match_many(contents)
         return [
-            self._by_client(numbers, packet.event.publisher) if numbers else NO_CLIENTS
+            self._by_client(numbers, packet.event.publisher if own else None) if numbers else NO_CLIENTS
             for numbers, packet in zip(found, packets, strict=True)
         ]
 
-    def _by_client(self, matched: list[int], publisher: str) -> Interested:
+    def _by_client(self, matched: list[int], publisher: str | None) -> Interested:
         clients = set(map(self._client_of.__getitem__, matched))
         if len(clients) == 1:
             found = {clients.pop(): tuple(map(self._request_of.__getitem__, matched))}
@@ -74,7 +77,7 @@ class Clients:
             for number in matched:
                 client = self._client_of[number]
                 found[client] = (*found.get(client, ()), self._request_of[number])
-        return self._without_echoes(found, publisher) if publisher in found and self._without_echo else found
+        return found if publisher not in found or not self._without_echo else self._without_echoes(found, publisher)
 
     def _without_echoes(self, found: Interested, publisher: str) -> Interested:
         """The publisher gets its own event by those subscriptions only that want it back."""

@@ -297,7 +297,7 @@ class Core(ABC):
         packets = [packet for _, packet in accepted]
         contents = self.contents(packets)
         self.seen.see_all(_ids(packets))
-        counts, interested = self.published(packets, contents), self.clients.interested(contents, packets)
+        counts, interested = self.published(packets, contents), self.clients.interested(contents, packets, True)
         for (request, packet), count, clients in zip(accepted, counts, interested, strict=True):
             event = packet.event
             self._deliver(packet, clients, 0)
@@ -352,7 +352,7 @@ class Core(ABC):
             for packet, how in zip(forward.packets, seen, strict=True)
             if how is Seen.NEW
         ]
-        interested = iter(self.clients.interested(self.contents(new), new))
+        interested = iter(self.clients.interested(self.contents(new), new, False))
         for forward, neighbour, seen in arrivals:
             wanted = repeat(False) if seen is None else self._take_in(forward, seen, interested)
             self._copied(forward, neighbour, wanted)
