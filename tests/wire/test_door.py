@@ -22,7 +22,7 @@ from mercast.protocol.messages import (
 from mercast.protocol.plain import to_plain
 from mercast.protocol.rows import Dropped
 from mercast.wire import events, peers
-from mercast.wire.events import decode_content, encode_content, encode_packets
+from mercast.wire.events import decode_content, encode_content, encode_packet, encoded_together
 from mercast.wire.frames import Kind, ProtocolError, frame
 from mercast.wire.peers import decode_message, encode_message
 
@@ -132,7 +132,7 @@ def test_an_event_that_cannot_be_matched_is_left_out_and_those_beside_it_are_not
 
 
 def test_lengths_that_do_not_add_up_are_the_neighbours_own_fault():
-    one = encode_packets([Packet(EVENT)])
+    one = encoded_together([encode_packet(Packet(EVENT))])
     for events_, count in ((one, 2), (one + b"\0", 1), (one[:-1], 1), (one, 0), (b"\0\0\0\1x", 1)):
         body = peers._FORWARD.pack(10, 0, 0, 2, 0, count) + pack([9]) + events_
         with pytest.raises(ProtocolError):

@@ -47,6 +47,8 @@ class Broker:
         self._full: set[int] = set()
         """Links with so much unsent that publishers have to wait."""
         self._timer: asyncio.TimerHandle | None = None
+        self._rings = float("inf")
+        """When the timer goes off."""
         self._record: IO[str] | None = None
         self._written: set[Outgoing] = set()
         """Sessions that something is to be said to in this turn."""
@@ -112,15 +114,16 @@ class Broker:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        deadline = self.core.next_deadline() - self._offset
+        deadline = self.core.next_deadline()
+        if deadline >= self._rings:
+            return
         if self._timer is not None:
-            if self._timer.when() <= deadline and not self._timer.cancelled():
-                return
             self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._tick) if deadline != float("inf") else None
+        self._rings = deadline
+        self._timer = self._loop.call_later(max(0.0, deadline - self.now()), self._tick)
 
     def _tick(self) -> None:
-        self._timer = None
+        self._timer, self._rings = None, float("inf")
         if self.now() >= self.core.next_deadline():
             self.take(Tick())
         else:

@@ -126,10 +126,10 @@ class BrokerConfig(BaseSettings):
     """What may wait to be written to one client; one that reads too slowly for it is disconnected."""
     link_queue_bytes: Size = ByteSize(32 * _MIB)
     """What may wait to be written to one neighbour: more than to a client, for the events of many travel there."""
-    drain_seconds: Seconds = 10.0
-    """How long clients have to go elsewhere when the broker is told to stop by SIGTERM."""
     handshake_seconds: Seconds = 5.0
     """How long a new connection may take to say who it is."""
+    drain_seconds: Annotated[FiniteFloat, Field(ge=0)] = 5.0
+    """How long clients may take to move to other brokers after SIGTERM; SIGINT does not wait for them."""
     max_clients: int = Field(default=20_000, ge=1)
     """Clients connected at a time. Each takes a file descriptor and some kilobytes."""
 

@@ -90,10 +90,12 @@ class Link(Outgoing):
         if kind != Kind.HELLO:
             raise ProtocolError("the first frame is a HELLO (docs/wire.md)")
         hello.common_version(said.get("mercast"))
-        role = hello.field(said, "role", str)
+        role = hello.field(said, "role", str, "client")
+        if role not in (LINKING, ASKING):
+            raise ProtocolError("this port is for brokers; clients use the client port")
         neighbour = hello.field(said, "broker", int)
-        if role not in (LINKING, ASKING) or not 0 <= neighbour < BROKER:
-            raise ProtocolError("a broker says HELLO with its role and its number; clients use the client port")
+        if not 0 <= neighbour < BROKER:
+            raise ProtocolError(f"brokers have numbers from 0 to {BROKER - 1}")
         self._check(said, neighbour)
         try:
             members = from_json(said.get("members", []))
@@ -155,7 +157,9 @@ class Link(Outgoing):
             elif kind == Kind.PING:
                 self.out.append(frame(Kind.PONG, body))
             elif kind == Kind.ERROR:
-                log.warning("the other side ends the link", neighbour=self.neighbour, **hello.read_json(body))
+                said = hello.read_json(body)
+                code, reason = said.get("code"), said.get("reason")
+                log.warning("the other side ends the link", neighbour=self.neighbour, code=code, reason=reason)
         if messages and self.broker.links.get(self.neighbour) is self:
             self.broker.take(Received(self.neighbour, tuple(messages)))
         if self.out:

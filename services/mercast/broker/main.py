@@ -40,6 +40,8 @@ class StartError(Exception):
 def run(config: BrokerConfig) -> None:
     """Until SIGTERM, which lets clients go elsewhere first, or SIGINT, which does not wait."""
     garbage.seldom()
+    if config.matcher == "index":
+        prepare()  # takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client takes a file descriptor
     if config.matcher == "index":

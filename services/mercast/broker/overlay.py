@@ -77,13 +77,16 @@ class Overlay:
                 self.unlink(neighbour, "no longer a neighbour")
 
     def _ready(self) -> tuple[bool, str]:
-        """Linked to every neighbour that answers; once so, always so."""
+        """Linked to every neighbour that answers, and of one view with them; once so, always so."""
         if not self._was_ready:
             if not self._asked_seeds:
                 return False, "no seed has answered yet"
             for neighbour in self._keepers:
                 if neighbour not in self.broker.links and self._answers.get(neighbour, True):
                     return False, f"not linked to broker {neighbour} yet"
+            for neighbour, known in self.broker.core.neighbourhood.neighbours.items():
+                if known.beat is None or known.differed:
+                    return False, f"broker {neighbour} sees another overlay yet"
             self._was_ready = True
         return True, ""
 

@@ -21,6 +21,8 @@ log = structlog.get_logger()
 
 _numbers = count(1)
 
+DRAINING = "draining", "this broker is about to stop: try another"
+
 
 class Session(Outgoing):
     def __init__(self, broker: Broker, live: set["Session"]) -> None:
@@ -38,6 +40,9 @@ class Session(Outgoing):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        if self.broker.draining:
+            self.refuse(*DRAINING)
+            return
         if len(self._live) >= self.broker.config.max_clients:
             self.refuse("full", f"this broker has {len(self._live)} clients, and takes no more")
             return
@@ -66,6 +71,9 @@ class Session(Outgoing):
             if not self.client:
                 if not frames:
                     return
+                if self.broker.draining:
+                    self.refuse(*DRAINING)
+                    return
                 self._greet(*frames.pop(0))
                 frames += self._framing.feed(b"")  # what was too large to come before the HELLO
             self._read(frames)
@@ -76,6 +84,8 @@ class Session(Outgoing):
         if kind != Kind.HELLO:
             raise ProtocolError("the first frame is a HELLO (docs/wire.md)")
         said = hello.read_json(body)
+        if hello.field(said, "role", str, "client") != "client":
+            raise ProtocolError("this port is for clients; brokers use the peer port")
         version = hello.common_version(said.get("mercast"))
         try:
             name = check_name(hello.field(said, "name", str, "client") or "client", "name")

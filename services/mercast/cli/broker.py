@@ -39,8 +39,8 @@ def broker(
     log_level: Literal["debug", "info", "warning", "error"] | None = None,
     client_queue_bytes: str | None = None,
     link_queue_bytes: str | None = None,
-    drain_seconds: float | None = None,
     handshake_seconds: float | None = None,
+    drain_seconds: float | None = None,
     max_clients: int | None = None,
 ) -> None:
     """Run a broker, until SIGTERM or Ctrl-C.
@@ -110,10 +110,10 @@ def broker(
         What may wait to be written to one client.
     link_queue_bytes
         What may wait to be written to one neighbour.
-    drain_seconds
-        How long clients have to go elsewhere after SIGTERM.
     handshake_seconds
         How long a new connection may take to say who it is.
+    drain_seconds
+        How long clients may take to move to other brokers after SIGTERM.
     max_clients
         Clients connected at a time.
     """

@@ -109,3 +109,10 @@ def _loop(compiled: bool | None) -> "NumpyLoop | CompiledLoop":
             if compiled:
                 raise
     return NumpyLoop()
+
+
+def prepare() -> None:
+    """Have the loop compiled, or read from disk, now: the first event would wait for it, and all else beside it."""
+    index = Index()
+    index.add(0, Filter())
+    index.match({})

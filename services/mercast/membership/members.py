@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from mercast.overlay.split import BROKER
+
 
 class Member(NamedTuple):
     id: int
@@ -65,7 +67,7 @@ def from_json(said: Any) -> list[Member]:
     members = []
     for one in said:
         match one:
-            case [int(id), str(peer), str(clients), int(incarnation), *_]:
+            case [int(id), str(peer), str(clients), int(incarnation), *_] if 0 <= id < BROKER:
                 members.append(Member(id, peer, clients, incarnation))
             case _:
                 raise ValueError("a member is [id, peer address, client address, incarnation]")

@@ -1,6 +1,7 @@
 """The local clients of a broker: L-SRT (their advertisements) and L-PRT (their subscriptions)."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from mercast.content.event import Event
 from mercast.content.interest import Advertisement, Subscription
@@ -8,7 +9,10 @@ from mercast.content.types import Types
 from mercast.matching import Content, TypedMatcher
 from mercast.protocol.messages import Local, Packet
 
-_NOBODY: dict[str, tuple[int, ...]] = {}
+Interested: TypeAlias = dict[str, tuple[int, ...]]
+"""Clients that get an event, each with the requests of its subscriptions that matched."""
+
+NO_CLIENTS: Interested = {}
 
 
 class Clients:
@@ -21,7 +25,8 @@ class Clients:
         self._matcher = table
         self._numbers: dict[Local, int] = {}
         """Subscriptions as the matcher knows them: it is fastest with numbers."""
-        self._locals: dict[int, Local] = {}
+        self._client_of: dict[int, str] = {}
+        self._request_of: dict[int, int] = {}
         self._next = 0
 
     def advertise(self, local: Local, advertisement: Advertisement) -> None:
@@ -38,7 +43,8 @@ class Clients:
         self.subscriptions[local] = subscription
         self._next += 1
         self._matcher.add(self._next, subscription.type, subscription.filter)
-        self._numbers[local], self._locals[self._next] = self._next, local
+        self._numbers[local] = self._next
+        self._client_of[self._next], self._request_of[self._next] = local
         if not echo:
             self._without_echo.add(local)
 
@@ -46,27 +52,41 @@ class Clients:
         del self.subscriptions[local]
         number = self._numbers.pop(local)
         self._matcher.remove(number)
-        del self._locals[number]
+        del self._client_of[number], self._request_of[number]
         self._without_echo.discard(local)
 
-    def interested(self, contents: Sequence[Content], packets: Sequence[Packet]) -> list[dict[str, tuple[int, ...]]]:
-        """For each event the clients that get it, each with the subscriptions that matched."""
+    def interested(self, contents: Sequence[Content], packets: Sequence[Packet], own: bool) -> list[Interested]:
+        """For each event the clients that get it, each with the subscriptions that matched.
+
+        `own` says that these clients published them; the publisher of another broker's may go by the same name as one.
+        """
         if not self.subscriptions:
-            return [_NOBODY] * len(packets)
+            return [NO_CLIENTS] * len(packets)
         found = self._matcher.match_many(contents)
         return [
-            self._by_client(numbers, packet.event.publisher) if numbers else _NOBODY
+            self._by_client(numbers, packet.event.publisher if own else None) if numbers else NO_CLIENTS
             for numbers, packet in zip(found, packets, strict=True)
         ]
 
-    def _by_client(self, matched: list[int], publisher: str) -> dict[str, tuple[int, ...]]:
-        found: dict[str, tuple[int, ...]] = {}
-        for number in matched:
-            local = self._locals[number]
-            client, request = local
-            if client != publisher or local not in self._without_echo:
-                found[client] = (*found.get(client, ()), request)
-        return found
+    def _by_client(self, matched: list[int], publisher: str | None) -> Interested:
+        clients = set(map(self._client_of.__getitem__, matched))
+        if len(clients) == 1:
+            found = {clients.pop(): tuple(map(self._request_of.__getitem__, matched))}
+        else:
+            found = {}
+            for number in matched:
+                client = self._client_of[number]
+                found[client] = (*found.get(client, ()), self._request_of[number])
+        return found if publisher not in found or not self._without_echo else self._without_echoes(found, publisher)
+
+    def _without_echoes(self, found: Interested, publisher: str) -> Interested:
+        """The publisher gets its own event by those subscriptions only that want it back."""
+        wanted = tuple(one for one in found[publisher] if Local(publisher, one) not in self._without_echo)
+        return {
+            client: requests if client != publisher else wanted
+            for client, requests in found.items()
+            if client != publisher or wanted
+        }
 
     def advertisements_of(self, client: str) -> list[Local]:
         return list(self._advertisers.get(client, ()))

@@ -39,7 +39,7 @@ from mercast.protocol.messages import (
 )
 from mercast.protocol.rows import FIRST, FURTHER, Copied, Delivered, Dropped, Published, Row
 from mercast.protocol.stimuli import Stimulus
-from mercast.routing.clients import Clients
+from mercast.routing.clients import NO_CLIENTS, Clients, Interested
 from mercast.routing.declared import Declared
 from mercast.routing.parked import Parked
 from mercast.routing.sampling import sampler
@@ -71,6 +71,9 @@ class Core(ABC):
         """The same of all brokers, peers or not."""
         self._settle_by: dict[Request, float] = {}
         self._parked = Parked(DEFAULTS.parked)
+        self._arrivals: list[tuple[Forward, int, list[Seen] | None]] = []
+        """What came in, from whom, and whether it was here before (None: it only passes by). About to be matched, all
+        at once, and to be written about."""
         self._waits_until: float | None = None
         """Of what was parked before and is tried again."""
         self._splitter: Splitter | None = None
@@ -294,7 +297,7 @@ class Core(ABC):
         packets = [packet for _, packet in accepted]
         contents = self.contents(packets)
         self.seen.see_all(_ids(packets))
-        counts, interested = self.published(packets, contents), self.clients.interested(contents, packets)
+        counts, interested = self.published(packets, contents), self.clients.interested(contents, packets, True)
         for (request, packet), count, clients in zip(accepted, counts, interested, strict=True):
             event = packet.event
             self._deliver(packet, clients, 0)
@@ -313,7 +316,7 @@ class Core(ABC):
         elif not allowed:
             raise ContentError(f"the event lies outside what {asked.client!r} has advertised for type {asked.type!r}")
 
-    def _deliver(self, packet: Packet, clients: dict[str, tuple[int, ...]], hops: int) -> None:
+    def _deliver(self, packet: Packet, clients: Interested, hops: int) -> None:
         """One copy to each client, with the subscriptions that matched."""
         event, taps = packet.event, self.taps(packet)
         for client, subscriptions in clients.items():
@@ -323,27 +326,54 @@ class Core(ABC):
 
     def take_in(self, forward: Forward, neighbour: int) -> list[Packet]:
         """Deliver events that came from a neighbour, but those that were here before; the new ones."""
-        new, old = [], []
-        for packet, seen in zip(forward.packets, self.seen.see_all(_ids(forward.packets)), strict=True):
-            if seen is Seen.NEW:
-                new.append(packet)
-            else:
-                old.append(packet)
-                self.drop(packet, seen.value)
-        interested = self.clients.interested(self.contents(new), new)
-        for packet, clients in zip(new, interested, strict=True):
-            self._deliver(packet, clients, forward.hops)
-        self.copied(forward, new, neighbour, map(bool, interested))
-        self.copied(forward, old, neighbour)
-        return new
+        seen = self.take_in_soon(forward, neighbour)
+        self._take_in_all()
+        return [packet for packet, how in zip(forward.packets, seen, strict=True) if how is Seen.NEW]
 
-    def copied(
-        self, forward: Forward, packets: Sequence[Packet], neighbour: int, interested: Iterable[bool] = repeat(False)
-    ) -> None:
-        """Copies came in from a neighbour, to be taken in or only to be sent on."""
+    def take_in_soon(self, forward: Forward, neighbour: int) -> list[Seen]:
+        """The same, together with what arrives after it: matching many at once is cheaper."""
+        seen = self.seen.see_all(_ids(forward.packets))
+        self._arrivals.append((forward, neighbour, seen))
+        return seen
+
+    def pass_by(self, forward: Forward, neighbour: int) -> None:
+        """Events came from a neighbour, and are none of this broker's own."""
+        if self._sampling or forward.traced:
+            self._arrivals.append((forward, neighbour, None))
+
+    def _take_in_all(self) -> None:
+        if not self._arrivals:
+            return
+        arrivals, self._arrivals = self._arrivals, []
+        new = [
+            packet
+            for forward, _, seen in arrivals
+            if seen is not None
+            for packet, how in zip(forward.packets, seen, strict=True)
+            if how is Seen.NEW
+        ]
+        interested = iter(self.clients.interested(self.contents(new), new, False))
+        for forward, neighbour, seen in arrivals:
+            wanted = repeat(False) if seen is None else self._take_in(forward, seen, interested)
+            self._copied(forward, neighbour, wanted)
+
+    def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[bool]:
+        """For each event, whether somebody wants it."""
+        wanted = []
+        for packet, how in zip(forward.packets, seen, strict=True):
+            clients = next(interested) if how is Seen.NEW else NO_CLIENTS
+            if how is Seen.NEW:
+                self._deliver(packet, clients, forward.hops)
+            else:
+                self.drop(packet, how.value)
+            wanted.append(bool(clients))
+        return wanted
+
+    def _copied(self, forward: Forward, neighbour: int, interested: Iterable[bool]) -> None:
+        """Rows of the copies that came in."""
         if not (self._sampling or forward.traced):
             return
-        tapped = [(packet, wanted) for packet, wanted in zip(packets, interested) if self.taps(packet)]  # noqa: B905
+        tapped = [(packet, wanted) for packet, wanted in zip(forward.packets, interested) if self.taps(packet)]  # noqa: B905
         before = self._received_before.see_all(packet.event.id for packet, _ in tapped)
         hops, length = forward.hops, len(forward.destinations) // ENTRY
         for (packet, wanted), seen in zip(tapped, before, strict=True):
@@ -352,27 +382,34 @@ class Core(ABC):
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
-    def _received(self, arrival: stimuli.Received) -> None:
-        neighbour = self.neighbourhood.neighbours.get(arrival.neighbour)
-        if neighbour is None:
-            return  # read before the link went down
-        neighbour.last_heard = self._now
-        for message in arrival.messages:
-            match message:
-                case Forward():
+    def _received(self, *arrivals: stimuli.Received) -> None:
+        for arrival in arrivals:
+            neighbour = self.neighbourhood.neighbours.get(arrival.neighbour)
+            if neighbour is None:
+                continue  # read before the link went down
+            neighbour.last_heard = self._now
+            for message in arrival.messages:
+                if type(message) is Forward:
                     self.forwarded(arrival.neighbour, message)
-                case Control():
-                    self._control(message)
-                case Report():
-                    self._report(message)
-                case HeartBeat():
-                    self._send_all(self.neighbourhood.heard_beat(self._now, arrival.neighbour, message))
-                case Update():
-                    if message.hops <= self.hop_limit:
-                        before = self.state.routes
-                        self._send_all(self.neighbourhood.heard_update(arrival.neighbour, message))
-                        if self.state.routes is not before:  # there was news
-                            self._look_around()
+                else:
+                    self._take_in_all()  # as things were before what follows
+                    self._heard(arrival.neighbour, message)
+        self._take_in_all()
+
+    def _heard(self, neighbour: int, message: Message) -> None:
+        match message:
+            case Control():
+                self._control(message)
+            case Report():
+                self._report(message)
+            case HeartBeat():
+                self._send_all(self.neighbourhood.heard_beat(self._now, neighbour, message))
+            case Update():
+                if message.hops <= self.hop_limit:
+                    before = self.state.routes
+                    self._send_all(self.neighbourhood.heard_update(neighbour, message))
+                    if self.state.routes is not before:  # there was news
+                        self._look_around()
 
     def _control(self, message: Control) -> None:
         if message.target == self.me:
@@ -410,6 +447,7 @@ class Core(ABC):
         self._unreachable = {who: self._unreachable.get(who, self._now) for who in self.state.unreachable()}
         self._tell_types(now & self.neighbourhood.neighbours.keys())
         self._unpark()
+        self._take_in_all()
         self.overlay_changed()
 
     def _tell_types(self, neighbours: set[int]) -> None:
@@ -511,7 +549,9 @@ class Core(ABC):
 
     def _batch(self, batch: stimuli.Batch) -> None:
         for kind, run in groupby(batch.stimuli, type):
-            if kind is stimuli.Publish:
+            if kind is stimuli.Received:
+                self._received(*cast("Iterator[stimuli.Received]", run))
+            elif kind is stimuli.Publish:
                 self._publish(
                     *cast("Iterator[stimuli.Publish]", run)
                 )  # events that follow each other are matched together

@@ -18,7 +18,7 @@ class ListRouting(Core):
             self._multicast(together(destinations, hops, [packet for _, packet in run]), self.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
-        if forward.hops > self.hop_limit:
+        if forward.hops > self.settings.least_hops and forward.hops > self.hop_limit:
             self.drop_all((forward,), "hop limit")
         else:
             self._multicast(forward, neighbour)
@@ -27,7 +27,7 @@ class ListRouting(Core):
         hops, packets = forward.hops, forward.packets
         split = self.split(forward.destinations)
         if neighbour != self.me and all(hop != self.me for hop, _ in split):
-            self.copied(forward, packets, neighbour)
+            self.pass_by(forward, neighbour)
         for hop, part in split:
             if hop == self.me:
                 self.arrived(forward, neighbour)
@@ -38,4 +38,4 @@ class ListRouting(Core):
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         """This broker is a destination."""
-        self.take_in(forward, neighbour)
+        self.take_in_soon(forward, neighbour)

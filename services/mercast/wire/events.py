@@ -4,7 +4,7 @@ Brokers on the way pass both on as they are. A broker that matches an event read
 only passes it on reads the stamp at most, and only if it writes rows about it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct, error
 from typing import Any, TypeAlias, overload
 
@@ -161,14 +161,11 @@ def decode_packet(data: bytes) -> Packet:
     return Packet(event, flags & _TRACED != 0, clusters)
 
 
-def encode_packets(packets: Sequence[Packet]) -> bytes:
+def encoded_together(packets: Iterable[bytes]) -> bytes:
     """Each after its length."""
-    if isinstance(packets, Passing):
-        return packets.encoded
     parts: list[bytes] = []
     for packet in packets:
-        encoded = encode_packet(packet)
-        parts += (_LENGTH.pack(len(encoded)), encoded)
+        parts += (_LENGTH.pack(len(packet)), packet)
     return b"".join(parts)
 
 

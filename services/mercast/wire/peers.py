@@ -11,7 +11,7 @@ from mercast.overlay.split import BROKER, ENTRY, unpack
 from mercast.protocol.messages import Control, Forward, Message, Note, Update
 from mercast.protocol.plain import from_plain, to_plain
 from mercast.wire.door import RECORDS, check_message, check_note
-from mercast.wire.events import Passing, decode_packets, encode_packets
+from mercast.wire.events import Passing, decode_packets, encode_packet, encoded_together
 from mercast.wire.frames import FRAME_BYTES, HEADER, Kind, ProtocolError, frame
 
 _FORWARD = Struct(">BBHHHH")
@@ -62,18 +62,28 @@ def _halves(message: Message) -> tuple[Message, ...]:
 
 
 def _encode_forward(forward: Forward) -> bytes:
-    events, count = encode_packets(forward.packets), len(forward.packets)
-    too_large = (len(events) > TOGETHER_BYTES or count > _TOGETHER) and count > 1
-    if too_large and not isinstance(forward.packets, Passing):  # which came in one frame, so they fit in one
-        parts = forward.packets[: count // 2], forward.packets[count // 2 :]
-        return b"".join(_encode_forward(forward._replace(packets=part)) for part in parts)
+    packets = forward.packets
+    if isinstance(packets, Passing):  # they came in one frame, so they fit in one
+        return _forward_frame(forward, len(packets), packets.encoded)
+    parts = list(map(encode_packet, packets))
+    if len(parts) <= _TOGETHER and sum(map(len, parts)) <= TOGETHER_BYTES:
+        return _forward_frame(forward, len(parts), encoded_together(parts))
+    frames, begin, size = [], 0, 0
+    for at, part in enumerate(parts):
+        if at > begin and (size + len(part) > TOGETHER_BYTES or at - begin == _TOGETHER):
+            frames.append(_forward_frame(forward, at - begin, encoded_together(parts[begin:at])))
+            begin, size = at, 0
+        size += len(part)
+    frames.append(_forward_frame(forward, len(parts) - begin, encoded_together(parts[begin:])))
+    return b"".join(frames)
+
+
+def _forward_frame(forward: Forward, count: int, events: bytes) -> bytes:
+    destinations, hops = forward.destinations, min(forward.hops, MOST_HOPS)
     note = b"" if forward.note is None else orjson.dumps(to_plain(forward.note))
-    length = _FORWARD.size + len(forward.destinations) + len(note) + len(events)
-    header = _FORWARD.pack(
-        *(_FORWARD.size, _TRACED * forward.traced, min(forward.hops, MOST_HOPS)),
-        *(len(forward.destinations), len(note), count),
-    )
-    return b"".join((HEADER.pack(length + 1, Kind.FORWARD), header, forward.destinations, note, events))
+    length = 1 + _FORWARD.size + len(destinations) + len(note) + len(events)
+    header = _FORWARD.pack(_FORWARD.size, _TRACED * forward.traced, hops, len(destinations), len(note), count)
+    return b"".join((HEADER.pack(length, Kind.FORWARD), header, destinations, note, events))
 
 
 def decode_message(kind: int, body: bytes, me: int) -> Message | None:

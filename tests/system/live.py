@@ -1,0 +1,167 @@
+"""Live brokers for tests: started as processes, watched through their admin ports. What is waited for is a condition."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from time import monotonic, sleep
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from mercast.broker.local import Local, end_with_parent, free_addresses
+
+PATIENCE = 60.0
+"""Seconds: for a loaded machine. Nothing waits so long where all is well."""
+
+_POLL = 0.02
+_COMMAND_WITHIN = 100
+_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+
+def until(condition, what, patience=PATIENCE):
+    """What the condition gives, as soon as it holds."""
+    end = monotonic() + patience
+    while not (found := condition()):
+        assert monotonic() < end, f"not within {patience:.0f} s: {what() if callable(what) else what}"
+        sleep(_POLL)
+    return found
+
+
+# -- what brokers tell ---------------------------------------------------------------------------------------------------
+
+
+def ask(broker, path):
+    """The JSON that a broker's admin port answers, whatever the status."""
+    try:
+        with urlopen(f"http://{broker.admin}/{path}", timeout=PATIENCE) as answer:
+            return json.load(answer)
+    except HTTPError as error:
+        return json.load(error)
+
+
+def metrics(broker):
+    """Values by name, or by name and the value of the one label."""
+    with urlopen(f"http://{broker.admin}/metrics", timeout=PATIENCE) as answer:
+        lines = answer.read().decode().splitlines()
+    found = {}
+    for line in lines:
+        sample = _SAMPLE.match(line)
+        if sample:
+            name, labels, value = sample.groups()
+            values = [text for _, text in _LABEL.findall(labels or "")]
+            found[(name, *values) if values else name] = float(value)
+    return found
+
+
+def reachable(broker):
+    return {one["id"] for one in ask(broker, "overlay")["overlay"]["brokers"] if one["reachable"]}
+
+
+def linked(broker):
+    """Links that count, as a broker knows them."""
+    return {tuple(link["between"]) for link in ask(broker, "overlay")["overlay"]["links"] if link["state"] == "up"}
+
+
+def agree(brokers):
+    """Wait until these brokers see each other and nobody else, and the same links."""
+    brokers = list(brokers)
+    ids = {broker.id for broker in brokers}
+
+    def agreed():
+        return all(reachable(one) == ids for one in brokers) and len({frozenset(linked(one)) for one in brokers}) == 1
+
+    until(agreed, lambda: f"agreement: {[(one.id, reachable(one), linked(one)) for one in brokers]}")
+
+
+def rss(pid):
+    """Bytes of memory that a process has."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+# -- processes -----------------------------------------------------------------------------------------------------------
+
+
+class Mesh(Local):
+    """Brokers that agree on the overlay when the block begins. `each(id)` gives flags of one broker only."""
+
+    def __init__(self, brokers, links=None, *, each=lambda _: [], **how):
+        super().__init__(brokers, links, **how)
+        self._each = each
+
+    def __enter__(self):
+        super().__enter__()
+        agree(self.brokers.values())
+        return self
+
+    def _flags(self, broker):
+        return super()._flags(broker) + [str(flag) for flag in self._each(broker.id)]
+
+
+class Lone:
+    """One broker, by its own flags."""
+
+    def __init__(self, log, id, *flags):
+        self.id, self.log = id, log
+        self.client, self.peer, self.admin = free_addresses(3)
+        self.flags = ["--id", str(id), "--listen", self.client, "--peer-listen", self.peer]
+        self.flags += ["--admin-listen", self.admin, *map(str, flags)]
+
+    def __enter__(self):
+        with self.log.open("ab") as log:
+            self.process = popen("broker", *self.flags, stdout=log, stderr=log)
+        until(lambda: "started" in self.told() or self.process.poll() is not None, self.told)
+        assert self.process.poll() is None, self.told()
+        return self
+
+    def __exit__(self, *_):
+        end(self.process)
+
+    def told(self):
+        return self.log.read_text()
+
+    def says(self, *words):
+        """Wait for a line of its log that has all these words."""
+        until(lambda: any(all(word in line for word in words) for line in self.told().splitlines()), self.told)
+
+    def is_ready(self):
+        return ask(self, "readyz")["ready"]
+
+
+def popen(*arguments, **how):
+    how = {"stdin": subprocess.DEVNULL, "preexec_fn": end_with_parent} | how
+    return subprocess.Popen([sys.executable, "-m", "mercast", *arguments], **how)
+
+
+def end(process, by=signal.SIGTERM):
+    """The exit status."""
+    if process.poll() is None:
+        process.send_signal(by)
+    try:
+        return process.wait(PATIENCE)
+    finally:
+        process.kill()
+
+
+def mercast(*arguments, **how):
+    """A command, run to its end."""
+    how = {"capture_output": True, "text": True, "timeout": _COMMAND_WITHIN, "check": False} | how
+    return subprocess.run([sys.executable, "-m", "mercast", *map(str, arguments)], **how)
+
+
+@contextmanager
+def running(*arguments, **how):
+    """A command that goes on until the block ends; `lines` are those of its standard output."""
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "bufsize": 1} | how
+    process = popen(*map(str, arguments), **how)
+    try:
+        yield process
+    finally:
+        end(process)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
