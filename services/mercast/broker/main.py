@@ -44,8 +44,6 @@ def run(config: BrokerConfig) -> None:
         prepare()  # takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client takes a file descriptor
-    if config.matcher == "index":
-        prepare()  # before anybody is let in: a broker that compiles hears and says nothing
     try:
         import uvloop
     except ImportError:

@@ -92,13 +92,6 @@ class Index:
         return kept(found, passed)
 
 
-def prepare() -> None:
-    """Have the loop compiled now, or read from where it was kept: else the first match takes seconds."""
-    index = Index()
-    index.add(0, Filter.parse("x > 0"))
-    index.destinations({"x": 1})
-
-
 def _loop(compiled: bool | None) -> "NumpyLoop | CompiledLoop":
     if compiled is not False:
         try:
