@@ -39,7 +39,7 @@ lint: $(READY)  ## ruff, mypy, import contract
 docs: $(READY)  ## make docs/configuration.md anew from the configuration itself
 	$(BIN)/python -m mercast.broker.config_docs > docs/configuration.md
 
-demo: $(READY)  ## 10,000 filters against a stream of stock quotes, for ten seconds
+demo: $(READY)  ## brokers, publishers and subscribers for 20 s: live rates and latency, a broker killed on the way, a summary
 	$(BIN)/mercast demo
 
 bench: $(READY)  ## speed of matching, simulator and live brokers, each beside its yardstick (some twenty minutes)

@@ -210,6 +210,16 @@ def test_who_does_not_wait_for_settled_is_told_of_the_missing_later():
     assert subscription.missing == (4,)
 
 
+def test_what_is_asked_anew_is_not_settled_before_the_new_broker_says_so():
+    subscription = wanted()
+    for broker in (3, 4):
+        side = welcomed(broker=broker)
+        side.session.ask([subscription])
+        assert subscription.missing is None
+        side.hears(replies.settled(1, ()))
+        assert subscription.missing == ()
+
+
 def test_refused_it_does_not_stand():
     side, standing, subscription = welcomed(), Standing(), wanted()
     standing.add(subscription)

@@ -96,17 +96,3 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path):
     done = mercast("bench", "all", "--json", str(tmp_path))
     assert done.returncode == 1
     assert f"{tmp_path} cannot be written" in done.stderr.replace("\n", "")
-
-
-@pytest.mark.parametrize("seconds", ["nan", "0", "1e-9"])
-def test_a_demo_takes_some_time(seconds):
-    done = mercast("demo", "--seconds", seconds)
-    assert done.returncode == 1
-    assert "seconds at least 0.1" in done.stderr
-
-
-def test_demo_shows_rate_and_matches():
-    done = mercast("demo", "--filters", "200", "--seconds", "1.5")
-    assert done.returncode == 0, done.stderr
-    assert "quotes/s" in done.stdout
-    assert "against 200 filters" in done.stdout

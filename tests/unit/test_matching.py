@@ -15,7 +15,7 @@ from strategies import events, filters
 from mercast.content import ContentError, Filter
 from mercast.content.expression import And, Between, Compare, In, Like
 from mercast.limits import Limits
-from mercast.matching import Index, Scan, TypedMatcher
+from mercast.matching import Index, Scan, TypedMatcher, prepare
 
 LOOPS = [pytest.param(True, id="numba"), pytest.param(False, id="numpy")]
 both_loops = pytest.mark.parametrize("compiled", LOOPS)
@@ -404,3 +404,13 @@ def test_rows_of_one_batch_may_mix_floats_with_other_kinds():
     texts = ("x > 1", "x = 'a'", "y > 1", "y IS NULL", "x")
     index, scan = filled(Index(), parsed(*texts)), filled(Scan(), parsed(*texts))
     same_answers(index, scan, [{"x": 2.0, "y": 2.0}, {"x": "a", "y": 0.5}, {"x": True, "y": 3.0}])
+
+
+def test_what_was_prepared_is_compiled_for_all_that_follows():
+    from mercast.matching.compiled import _find
+
+    prepare()
+    index = filled(Index(compiled=True), parsed("x > 1", "y = 'a'", "x IS NULL", "y LIKE '%b%'"))
+    index.match_many([{"x": 1.5, "y": "ab"}, {"z": True}])
+    index.destinations({"x": 2**60 + 1})
+    assert len(_find.signatures) == 1

@@ -25,7 +25,7 @@ _COMMANDS = {
         ("filter", "filter:check", "Check a filter, and try it on attributes."),
     ],
     Group("Measure", sort_key=3): [
-        ("demo", "demo:demo", "Brokers, publishers and subscribers at work, for a short while."),
+        ("demo", "demo.command:demo", "Brokers, publishers and subscribers at work, for a short while."),
         ("bench", "bench:app", "Measure speed, beside a yardstick in the same run."),
         ("lab", "lab:app", "Run the papers' experiments; replay a recorded broker."),
     ],

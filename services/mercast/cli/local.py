@@ -47,7 +47,7 @@ def local(brokers: int = 3, *, strategy: str = "ddbr", degree: int = 6, port: in
 
     mesh = Local(brokers, strategy=strategy, options=["--degree", str(degree)], addresses=addresses)
     try:
-        with _interruptible(), mesh:
+        with interruptible(), mesh:
             for broker in mesh.brokers.values():
                 rich.print(f"broker {broker.id}: clients at {broker.client}, admin at http://{broker.admin}")
             rich.print(f"try: mercast sub stock.quote 'price < 100'{_url(port)}   (Ctrl-C here stops all)")
@@ -65,9 +65,9 @@ def _url(port: int) -> str:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM ends it as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def interruptible() -> Iterator[None]:
+    """SIGTERM ends it as Ctrl-C does, which asyncio handles in its own way."""
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
     finally:

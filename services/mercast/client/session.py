@@ -142,6 +142,7 @@ class Session:
             if len(said) > FRAME_BYTES:
                 handle.refused(str(_too_large(said)))
                 continue
+            handle.missing = None
             self._standing[request], self._numbers[handle] = handle, request
             self._unsettled.add(request)
             self._out.append(said)

@@ -38,7 +38,8 @@ class Handle(ABC):
         """Who asked waits for this: until the request was first settled, or only accepted."""
         self.waits_for_settled = settled
         self.missing: tuple[int, ...] | None = None
-        """Brokers that had not acknowledged it when time was up; None before it is settled."""
+        """Brokers that had not acknowledged it when time was up; None before it is settled, and again after every
+        change of brokers until it is settled there."""
         self.over = False
         """Taken back, refused or ended: it is asked for no more."""
         self.insists = True
