@@ -192,7 +192,9 @@ def usual_ports():
     """The ports that brokers have when nothing else is said: for one test of this machine at a time."""
     with (Path(gettempdir()) / "mercast-usual-ports.lock").open("w") as file:
         flock(file, LOCK_EX)
-        until(lambda: all(map(is_free, local_ports(CLIENT_PORT, 3))), "ports 7470 and up are free: is a broker running?")
+        until(
+            lambda: all(map(is_free, local_ports(CLIENT_PORT, 3))), "ports 7470 and up are free: is a broker running?"
+        )
         yield
 
 

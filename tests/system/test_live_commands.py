@@ -42,7 +42,9 @@ def test_pub_and_sub(mesh, tmp_path, id):
     with subscribed(mesh, 1, tmp_path, "stock.quote", "price < 100", "--count", 2) as sub:
         sub.says("the subscription to stock.quote where price < 100 is settled")
         for price in (99, 101, 98.5):
-            done = mercast("pub", "stock.quote", "symbol=ACME Inc", f"price={price}", "--payload", "hi", "--url", mesh[id].client)
+            done = mercast(
+                "pub", "stock.quote", "symbol=ACME Inc", f"price={price}", "--payload", "hi", "--url", mesh[id].client
+            )
             found = "0 destinations: nobody subscribes to stock.quote" if price > 100 else "1 destination"
             assert told(done) == (0, f"accepted, {found}\n", "")
         assert sub.process.wait(PATIENCE) == 0
@@ -78,7 +80,9 @@ def test_what_the_broker_refuses(mesh):
     assert "mercast sub: line 1, column 8: found the end of the filter, expected a value" in done.stderr
 
 
-@pytest.mark.parametrize("command", [["pub", *QUOTE], ["sub", "stock.quote"], ["trace", *QUOTE]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "command", [["pub", *QUOTE], ["sub", "stock.quote"], ["trace", *QUOTE]], ids=lambda words: words[0]
+)
 def test_no_broker_there(command):
     (nobody,) = free_addresses(1)
     done = mercast(*command, "--url", nobody)
@@ -98,8 +102,15 @@ def test_trace_shows_every_hop(mesh, tmp_path):
         assert said[1] == "broker 1: published, 1 destination, 0 clients here"
         assert sorted(said[2:])[1] == "  broker 2: delivered to " + sorted(said[2:])[1].rpartition(" ")[2]
         assert sorted(said[2:])[0] == "  broker 2: 1 hop, from broker 1"
-        rows = [json.loads(line) for line in mercast("trace", *QUOTE, "--json", "--wait", 1, "--url", mesh[1].client).stdout.splitlines()]
-        assert sorted((row["broker"], row["kind"]) for row in rows) == [(1, "published"), (2, "delivered"), (2, "received")]
+        rows = [
+            json.loads(line)
+            for line in mercast("trace", *QUOTE, "--json", "--wait", 1, "--url", mesh[1].client).stdout.splitlines()
+        ]
+        assert sorted((row["broker"], row["kind"]) for row in rows) == [
+            (1, "published"),
+            (2, "delivered"),
+            (2, "received"),
+        ]
         for row, fields in zip(sorted(rows, key=lambda row: row["kind"]), (Delivered, Published, Copied), strict=True):
             assert set(fields._fields) <= row.keys()
 
@@ -187,7 +198,7 @@ def test_local_until_ctrl_c(tmp_path):
             f"broker 1: clients at 127.0.0.1:{first}, admin at http://127.0.0.1:{first + 2}",
             f"broker 2: clients at 127.0.0.1:{first + 30}, admin at http://127.0.0.1:{first + 32}",
         ]
-        assert f"mercast sub stock.quote 'price < 100' --url 127.0.0.1:{first}" in " ".join(command.out.split())
+        assert f"mercast sub stock.quote 'price < 100' --url 127.0.0.1:{first}" in command.out
         mine = mercast("overlay", "--json", "--admin", f"127.0.0.1:{first + 2}")
         assert json.loads(mine.stdout)["overlay"]["broker"]["strategy"] == "fbr"
         os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does
@@ -218,15 +229,22 @@ def test_local_says_what_is_wrong(tmp_path):
     assert told(done) == (1, "", "mercast: there must be at least one broker: mercast local 3\n")
     done = mercast("local", 2, "--strategy", "magic")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is no strategy 'magic'; there are ddbr, fbr, flooding, unicast, static-hash" in " ".join(done.stderr.split())
+    assert "there is no strategy 'magic'; there are ddbr, fbr, flooding, unicast, static-hash" in done.stderr
     first = free_port_for_local(1)
     with socket.create_server(("127.0.0.1", first)):
         done = mercast("local", 1, "--port", first)
     assert done.returncode == 1
-    assert f"port {first} is in use" in " ".join(done.stderr.split())
+    assert f"port {first} is in use" in done.stderr
 
 
 def test_a_broker_without_clients_or_peers_answers_its_admin(tmp_path):
     with Lone(tmp_path / "log", 7) as broker:
         until(broker.is_ready, "ready")
         assert ask(broker, "overlay")["broker"]["id"] == 7
+
+
+def test_messages_are_said_as_they_are():
+    """In one line, with brackets."""
+    done = mercast("broker", "--id", 1, "--listen", "::1", "--check-config")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "'::1' is not an address: IPv6 goes in brackets; write host:port, such as [::1]:7470\n" in done.stderr

@@ -213,7 +213,11 @@ def test_a_peers_last_words_are_only_logged(mesh):
 
 @pytest.mark.parametrize(
     "said",
-    [random.Random(6).randbytes(2000) + b"\r\n\r\n", CLIENT_HELLO + b"\r\n\r\n", b"GET /" + b"a" * MIB + b" HTTP/1.1\r\n\r\n"],
+    [
+        random.Random(6).randbytes(2000) + b"\r\n\r\n",
+        CLIENT_HELLO + b"\r\n\r\n",
+        b"GET /" + b"a" * MIB + b" HTTP/1.1\r\n\r\n",
+    ],
     ids=["random bytes", "a client", "oversized"],
 )
 def test_the_admin_port_refuses_what_is_no_http(mesh, others, said):

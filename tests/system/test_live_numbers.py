@@ -28,8 +28,15 @@ def counted(mesh):
 def test_counters_equal_the_traffic(mesh):
     before = counted(mesh)
     refused = metrics(mesh[1])["mercast_events_refused_total"]
-    with blocking.connect(mesh[1].client) as one, blocking.connect(mesh[2].client) as two, blocking.connect(mesh[3].client) as three:
-        streams = {two: [two.subscribe("even", "n < 10")], three: [three.subscribe("even"), three.subscribe("even", "n > 5")]}
+    with (
+        blocking.connect(mesh[1].client) as one,
+        blocking.connect(mesh[2].client) as two,
+        blocking.connect(mesh[3].client) as three,
+    ):
+        streams = {
+            two: [two.subscribe("even", "n < 10")],
+            three: [three.subscribe("even"), three.subscribe("even", "n > 5")],
+        }
         for n in range(20):
             one.publish("even", {"n": n})
         for n in range(5):
@@ -68,7 +75,9 @@ def test_gauges_and_tables_follow_clients(mesh):
         listed = {(row["type"], row["filter"]) for row in told["full"]["subscriptions"]["rows"]}
         assert listed == {("tale", "a = 1"), (None, "b LIKE 'x%'")}
         heard = [row for row in ask(mesh[1], "tables?full=1")["full"]["heard"]["rows"] if row["kind"] == "subscription"]
-        assert {(row["broker"], row["client"], row["filter"]) for row in heard} == {(2, client.id, filter) for _, filter in listed}
+        assert {(row["broker"], row["client"], row["filter"]) for row in heard} == {
+            (2, client.id, filter) for _, filter in listed
+        }
         first.cancel()
         second.cancel()
         advertisement.cancel()
@@ -156,7 +165,9 @@ def test_the_blocking_client_under_threads(mesh):
         assert found == {number: list(range(EACH)) for number in range(THREADS)}
         assert sorted(map(_plain, got)) == sorted(map(_plain, seen))
         for number in range(THREADS):  # in order, as each thread published them
-            assert [event.attributes["n"] for event in seen if event.attributes["thread"] == number] == list(range(EACH))
+            assert [event.attributes["n"] for event in seen if event.attributes["thread"] == number] == list(
+                range(EACH)
+            )
 
 
 def _plain(event):

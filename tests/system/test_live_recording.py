@@ -21,7 +21,8 @@ def test_recordings_replay(tmp_path, strategy):
             events = subscriber.subscribe("quote", "price < 50")
             gone = subscriber.subscribe("quote", "price BETWEEN 10 AND 20 AND NOT nested.flag")
             outcomes = publisher.publish_many(
-                ("quote", {"price": price, "nested": {"flag": price % 2 == 0}}, bytes([price, 255])) for price in range(100)
+                ("quote", {"price": price, "nested": {"flag": price % 2 == 0}}, bytes([price, 255]))
+                for price in range(100)
             )
             assert [outcome.destinations for outcome in outcomes] == [1] * 50 + [0] * 50
             with pytest.raises(Refused, match="price"):

@@ -37,7 +37,12 @@ def some_filter(rng):
 
 
 def some_attributes(rng):
-    values = {"a": rng.randint(0, 9), "b": rng.uniform(0, 9), "s": rng.choice(["x", "xy", "y", "z"]), "ok": rng.random() < 0.5}
+    values = {
+        "a": rng.randint(0, 9),
+        "b": rng.uniform(0, 9),
+        "s": rng.choice(["x", "xy", "y", "z"]),
+        "ok": rng.random() < 0.5,
+    }
     return {name: value for name, value in values.items() if rng.random() < 0.8}
 
 
