@@ -4,13 +4,18 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from tempfile import gettempdir
 from time import monotonic, sleep
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from mercast.broker.addresses import CLIENT_PORT
 from mercast.broker.local import Local, end_with_parent, free_addresses
 
 PATIENCE = 60.0
@@ -133,8 +138,9 @@ class Lone:
 
 
 def popen(*arguments, **how):
-    how = {"stdin": subprocess.DEVNULL, "preexec_fn": end_with_parent} | how
-    return subprocess.Popen([sys.executable, "-m", "mercast", *arguments], **how)
+    """A command; in a group of its own, so that signals reach nobody else."""
+    how = {"stdin": subprocess.DEVNULL, "preexec_fn": end_with_parent, "start_new_session": True} | how
+    return subprocess.Popen([sys.executable, "-m", "mercast", *map(str, arguments)], **how)
 
 
 def end(process, by=signal.SIGTERM):
@@ -153,15 +159,65 @@ def mercast(*arguments, **how):
     return subprocess.run([sys.executable, "-m", "mercast", *map(str, arguments)], **how)
 
 
+class Running:
+    """A command that goes on until the block ends; what it says is kept in files."""
+
+    def __init__(self, folder, *command, **how):
+        self._files = [folder / f"{len(list(folder.iterdir()))}.{end}" for end in ("out", "err")]
+        self._command, self._how = command, how
+
+    def __enter__(self):
+        with self._files[0].open("wb") as out, self._files[1].open("wb") as err:
+            self.process = popen(*self._command, stdout=out, stderr=err, **self._how)
+        return self
+
+    def __exit__(self, *_):
+        end(self.process)
+
+    @property
+    def out(self):
+        return self._files[0].read_text()
+
+    @property
+    def err(self):
+        return self._files[1].read_text()
+
+    def says(self, text):
+        """Wait until it has said so, on either."""
+        until(lambda: text in self.out + self.err, lambda: f"{text!r} in {self.out + self.err!r}")
+
+
 @contextmanager
-def running(*arguments, **how):
-    """A command that goes on until the block ends; `lines` are those of its standard output."""
-    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "bufsize": 1} | how
-    process = popen(*map(str, arguments), **how)
-    try:
-        yield process
-    finally:
-        end(process)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
+def usual_ports():
+    """The ports that brokers have when nothing else is said: for one test of this machine at a time."""
+    with (Path(gettempdir()) / "mercast-usual-ports.lock").open("w") as file:
+        flock(file, LOCK_EX)
+        until(
+            lambda: all(map(is_free, local_ports(CLIENT_PORT, 3))), "ports 7470 and up are free: is a broker running?"
+        )
+        yield
+
+
+def local_ports(first, brokers):
+    """All that `mercast local` listens at."""
+    firsts = [first, *(first + 30 + 10 * more for more in range(brokers - 1))]
+    return [port + place for port in firsts for place in range(3)]
+
+
+def free_port_for_local(brokers):
+    """A first port for `mercast local`."""
+    for first in range(20_000, 30_000, 100):
+        first += os.getpid() % 97
+        if all(map(is_free, local_ports(first, brokers))):
+            return first
+    raise AssertionError("no free ports")
+
+
+def is_free(port):
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as brokers do
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

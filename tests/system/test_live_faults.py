@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 from live import PATIENCE, Mesh, agree, ask, metrics, until
@@ -196,6 +196,6 @@ def test_a_slow_subscriber_is_cut_off_and_counted():
                 until(lambda: ask(mesh[2], "tables")["counts"]["subscriptions"] == 1, "only its subscription is left")
                 publisher.publish("big", {"n": sent})
                 assert events.get(PATIENCE).attributes["n"] == sent
-            with pytest.raises(ConnectionError):
+            with suppress(ConnectionError):  # or the plain end
                 while slow.recv(65536):
                     pass

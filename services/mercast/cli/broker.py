@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-import rich
-
 
 def broker(
     *,
@@ -127,7 +125,7 @@ def broker(
     except ConfigError as error:
         _stop(str(error))
     if check_config:
-        rich.print("the configuration is right")
+        sys.stdout.write("the configuration is right\n")
         return
     _run(read)
 
@@ -144,5 +142,4 @@ def _run(config: Any) -> None:
 
 
 def _stop(reason: str) -> NoReturn:
-    rich.print(f"mercast: {reason}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(f"mercast: {reason}")

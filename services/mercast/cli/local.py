@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-import rich
-
 _APART = 10
 """Between the ports of one broker and the next; the first has the usual ones, so clients find it without being told."""
 
@@ -49,13 +47,13 @@ def local(brokers: int = 3, *, strategy: str = "ddbr", degree: int = 6, port: in
     try:
         with interruptible(), mesh:
             for broker in mesh.brokers.values():
-                rich.print(f"broker {broker.id}: clients at {broker.client}, admin at http://{broker.admin}")
-            rich.print(f"try: mercast sub stock.quote 'price < 100'{_url(port)}   (Ctrl-C here stops all)")
+                _say(f"broker {broker.id}: clients at {broker.client}, admin at http://{broker.admin}")
+            _say(f"try: mercast sub stock.quote 'price < 100'{_url(port)}   (Ctrl-C here stops all)")
             mesh.wait()
     except NotReady as error:
         _stop(str(error))
     except KeyboardInterrupt:
-        rich.print("stopped")
+        _say("stopped")
 
 
 def _url(port: int) -> str:
@@ -74,6 +72,11 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _say(line: str) -> None:
+    """As it is, and at once: it may be read through a pipe, or copied."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def _stop(reason: str) -> NoReturn:
-    rich.print(f"mercast: {reason}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(f"mercast: {reason}")

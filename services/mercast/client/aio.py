@@ -12,7 +12,7 @@ from mercast.client import brokers
 from mercast.client.address import Address
 from mercast.client.errors import Closed, ConnectionLost, MercastError, NotAnswered, NotSettled
 from mercast.client.event import NO_ATTRIBUTES, Event, Hop, Receipt, ToPublish, encode
-from mercast.client.options import SETTLE_WITHIN, TICK, Options, encode_all, no_broker, options, types_of
+from mercast.client.options import LINGER, SETTLE_WITHIN, TICK, Options, encode_all, no_broker, options, types_of
 from mercast.client.seen import Handed
 from mercast.client.session import BEAT, SILENCE, Session
 from mercast.client.standing import BUFFER_BYTES, Advertised, Declared, Handle, Standing, Wanted, log
@@ -337,6 +337,7 @@ class Client:
         if old is not None and old.lost is None:
             with suppress(MercastError):
                 await self._answered(old.session.idle())
+            await old.linger()
             await old.leave()
 
     async def _dial_until_answered(self, old: "_Connection | None") -> "_Connection":
@@ -515,6 +516,11 @@ class _Connection(asyncio.Protocol):
         elif now - self._heard > BEAT:
             self.session.ask_for_life()
             self._flush()
+
+    async def linger(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER):
+                await asyncio.shield(self._over)
 
     async def leave(self) -> None:
         """Say goodbye."""

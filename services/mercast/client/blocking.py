@@ -14,7 +14,7 @@ from mercast.client import brokers
 from mercast.client.address import Address
 from mercast.client.errors import Closed, ConnectionLost, MercastError, NotAnswered, NotSettled
 from mercast.client.event import NO_ATTRIBUTES, Event, Hop, Receipt, ToPublish, encode
-from mercast.client.options import SETTLE_WITHIN, TICK, Options, encode_all, no_broker, options, types_of
+from mercast.client.options import LINGER, SETTLE_WITHIN, TICK, Options, encode_all, no_broker, options, types_of
 from mercast.client.seen import Handed
 from mercast.client.session import BEAT, SILENCE, Session
 from mercast.client.standing import BUFFER_BYTES, Advertised, Declared, Handle, Standing, Wanted, log
@@ -323,6 +323,8 @@ class Client:
                 idle = old.session.idle()
             with suppress(MercastError):
                 self._answered(idle)
+            with self.lock:
+                self._wanting.wait_for(lambda: self._closed or old.lost is not None, LINGER)
             old.leave()
 
     def _dial_until_answered(self, old: "_Connection | None") -> "_Connection | None":

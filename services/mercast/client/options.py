@@ -12,6 +12,9 @@ from mercast.client.event import ToPublish, encode
 SETTLE_WITHIN = 30.0
 """Seconds beyond which nobody waits for a broker to say what is settled. It gives up sooner, and names the missing."""
 
+LINGER = 1.0
+"""Seconds to stay with a broker that is being left after all is settled elsewhere: events may be on their way there."""
+
 TICK = 1.0
 """Seconds between looks at connections that are silent and subscriptions that are left full."""
 
