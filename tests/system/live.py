@@ -1,4 +1,4 @@
-"""Live brokers for tests: started as processes, watched through their admin ports. What is waited for is a condition."""
+"""Live brokers for tests: started as processes, watched through their admin ports. Tests wait for conditions."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def until(condition, what, patience=PATIENCE):
     return found
 
 
-# -- what brokers tell ---------------------------------------------------------------------------------------------------
+# -- what brokers tell -----------------------------------------------------------------------------------------------
 
 
 def ask(broker, path):
@@ -88,14 +88,17 @@ def rss(pid):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-# -- processes -----------------------------------------------------------------------------------------------------------
+# -- processes -------------------------------------------------------------------------------------------------------
 
 
 class Mesh(Local):
-    """Brokers that agree on the overlay when the block begins. `each(id)` gives flags of one broker only."""
+    """Brokers that agree on the overlay when the block begins. `each(id)` gives flags of one broker only.
 
-    def __init__(self, brokers, links=None, *, each=lambda _: [], **how):
-        super().__init__(brokers, links, **how)
+    Without `matcher` they scan, which is there sooner than the index.
+    """
+
+    def __init__(self, brokers, links=None, *, matcher="scan", each=lambda _: [], **how):
+        super().__init__(brokers, links, matcher=matcher, **how)
         self._each = each
 
     def __enter__(self):
@@ -113,7 +116,7 @@ class Lone:
     def __init__(self, log, id, *flags):
         self.id, self.log = id, log
         self.client, self.peer, self.admin = free_addresses(3)
-        self.flags = ["--id", str(id), "--listen", self.client, "--peer-listen", self.peer]
+        self.flags = ["--id", str(id), "--matcher", "scan", "--listen", self.client, "--peer-listen", self.peer]
         self.flags += ["--admin-listen", self.admin, *map(str, flags)]
 
     def __enter__(self):

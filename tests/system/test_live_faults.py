@@ -163,17 +163,15 @@ async def moved(mesh):
 
 
 def test_sigterm_without_other_brokers_does_not_wait():
-    with Mesh(1, options=["--drain-seconds", "1000"]) as mesh:
-        with mercast.blocking.connect(mesh[1].client):
-            mesh[1].process.send_signal(signal.SIGTERM)
-            assert mesh[1].process.wait(PATIENCE) == 0
+    with Mesh(1, options=["--drain-seconds", "1000"]) as mesh, mercast.blocking.connect(mesh[1].client):
+        mesh[1].process.send_signal(signal.SIGTERM)
+        assert mesh[1].process.wait(PATIENCE) == 0
 
 
 def test_sigint_does_not_wait_for_clients():
-    with Mesh(2, options=["--drain-seconds", "1000"]) as mesh:
-        with mercast.blocking.connect(mesh[1].client):
-            mesh[1].process.send_signal(signal.SIGINT)
-            assert mesh[1].process.wait(PATIENCE) == 0
+    with Mesh(2, options=["--drain-seconds", "1000"]) as mesh, mercast.blocking.connect(mesh[1].client):
+        mesh[1].process.send_signal(signal.SIGINT)
+        assert mesh[1].process.wait(PATIENCE) == 0
 
 
 def test_a_slow_subscriber_is_cut_off_and_counted():
