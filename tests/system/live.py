@@ -21,6 +21,12 @@ from mercast.broker.local import Local, end_with_parent, free_addresses
 PATIENCE = 60.0
 """Seconds: for a loaded machine. Nothing waits so long where all is well."""
 
+ERROR = '"level": "error"'
+"""In a line of a broker's log: a defect."""
+
+HTTP = '"logger": "aiohttp.server"'
+"""The library's own word about requests that are none."""
+
 _POLL = 0.02
 _COMMAND_WITHIN = 100
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
@@ -105,6 +111,14 @@ class Mesh(Local):
         super().__enter__()
         agree(self.brokers.values())
         return self
+
+    def __exit__(self, kind, *_):
+        self.stop()
+        logs = [broker.log.read_text() for broker in self.brokers.values()]
+        super().__exit__()
+        if kind is None:  # nothing went wrong unnoticed either
+            wrong = [line for log in logs for line in log.splitlines() if ERROR in line or "Traceback" in line]
+            assert not [line for line in wrong if HTTP not in line], "\n".join(wrong)
 
     def _flags(self, broker):
         return super()._flags(broker) + [str(flag) for flag in self._each(broker.id)]

@@ -3,6 +3,8 @@
 import gc
 import math
 import random
+import subprocess
+import sys
 import weakref
 from collections import defaultdict
 
@@ -404,3 +406,23 @@ def test_rows_of_one_batch_may_mix_floats_with_other_kinds():
     texts = ("x > 1", "x = 'a'", "y > 1", "y IS NULL", "x")
     index, scan = filled(Index(), parsed(*texts)), filled(Scan(), parsed(*texts))
     same_answers(index, scan, [{"x": 2.0, "y": 2.0}, {"x": "a", "y": 0.5}, {"x": True, "y": 3.0}])
+
+
+def test_what_is_prepared_is_what_events_need():
+    """In a process of its own: else another test would have had the loop compiled."""
+    pytest.importorskip("numba")
+    code = """
+from mercast.content import Filter
+from mercast.matching import Index, prepare
+prepare()
+from mercast.matching import compiled
+before = list(compiled._find.signatures)
+index = Index()
+for number in range(100):
+    index.add(number, Filter.parse(f"a > {number} AND s LIKE 'x%' OR b"), number % 3)
+index.match_many([{"a": 5, "s": "xy"}, {"b": True}])
+index.destinations_many([{"a": 5.5}])
+print(len(before), compiled._find.signatures == before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1 True\n"

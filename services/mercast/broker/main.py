@@ -113,6 +113,7 @@ async def running(config: BrokerConfig) -> AsyncIterator[Broker]:
             yield broker
         finally:
             broker.draining = True
+            broker.end()
             overlay.end()
             for session in list(live):
                 session.part(hello.refusal(*DRAINING))
