@@ -63,6 +63,9 @@ class Limits:
     parked: int = 10_000
     """Events of a broker that wait for a route. They wait for seconds only, while news of the overlay travels."""
 
+    parked_bytes: int = 64 * 1024 * 1024
+    """The size of these events, all together."""
+
     # -- matching ----------------------------------------------------------------------------------------------------
     bitmap_bytes: int = 96 * 1024 * 1024
     """Memory of one index's bitmaps. Fewer, coarser cells beyond it: more filters are tested, answers stay exact."""

@@ -38,7 +38,7 @@ def played(shape, covering):
     subscribed = [
         (broker, Subscribe("s", number, "quote", workload.filter(rng)))
         for broker in range(BROKERS)
-        for number in range(5)
+        for number in range(1, 6)
     ]
     converge(simulator, graph.edges, advertised + subscribed)
     before = simulator.messages_sent

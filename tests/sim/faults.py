@@ -16,7 +16,7 @@ from mercast.content import Advertisement, AttributeType, Declaration, Filter, S
 from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
 from mercast.protocol.messages import Local
-from mercast.protocol.rows import Published
+from mercast.protocol.rows import Dropped, Published
 from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Subscribe, Unadvertise, Unsubscribe
 from mercast.routing.core import Core
 from mercast.routing.settings import Settings
@@ -251,7 +251,10 @@ class Story:
         published = [row for _, row in self.simulator.rows if isinstance(row, Published)]
         got = Counter((d.client, d.event.id, d.subscriptions) for d in self.simulator.deliveries)
         due = Counter((name, row.event, matched) for row in published for name, matched in self.matching(row))
-        return [f"missing: {what}" for what in due - got] + [f"undue: {what}" for what in got - due]
+        lost = [
+            f"dropped: {row}" for _, row in self.simulator.rows if isinstance(row, Dropped) and row.why == "hop limit"
+        ]
+        return [f"missing: {what}" for what in due - got] + [f"undue: {what}" for what in got - due] + lost
 
     def matching(self, row: Published) -> list[tuple[str, tuple[int, ...]]]:
         """The clients that want an event, with the subscriptions that match."""

@@ -23,7 +23,9 @@ def overlay(strategy):
     rng, workload = random.Random(3), Stock(20)
     asked = [(broker, Advertise("p", 1, "quote", Filter())) for broker in range(BROKERS)]
     for broker in range(BROKERS):
-        asked += [(broker, Subscribe("s", number, "quote", workload.filter(rng))) for number in range(10 + 3 * broker)]
+        asked += [
+            (broker, Subscribe("s", number, "quote", workload.filter(rng))) for number in range(1, 11 + 3 * broker)
+        ]
     return world(strategy, edges(random_overlay(BROKERS, 3, seed=3)), asked, PAPER, LINK)
 
 

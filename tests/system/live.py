@@ -1,4 +1,4 @@
-"""Live brokers for tests: started as processes, watched through their admin ports. What is waited for is a condition."""
+"""Live brokers for tests: started as processes, watched through their admin ports. Tests wait for conditions."""
 
 import json
 import os
@@ -21,6 +21,12 @@ from mercast.broker.local import Local, end_with_parent, free_addresses
 PATIENCE = 60.0
 """Seconds: for a loaded machine. Nothing waits so long where all is well."""
 
+ERROR = '"level": "error"'
+"""In a line of a broker's log: a defect."""
+
+HTTP = '"logger": "aiohttp.server"'
+"""The library's own word about requests that are none."""
+
 _POLL = 0.02
 _COMMAND_WITHIN = 100
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
@@ -36,7 +42,7 @@ def until(condition, what, patience=PATIENCE):
     return found
 
 
-# -- what brokers tell ---------------------------------------------------------------------------------------------------
+# -- what brokers tell -----------------------------------------------------------------------------------------------
 
 
 def ask(broker, path):
@@ -88,20 +94,31 @@ def rss(pid):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-# -- processes -----------------------------------------------------------------------------------------------------------
+# -- processes -------------------------------------------------------------------------------------------------------
 
 
 class Mesh(Local):
-    """Brokers that agree on the overlay when the block begins. `each(id)` gives flags of one broker only."""
+    """Brokers that agree on the overlay when the block begins. `each(id)` gives flags of one broker only.
 
-    def __init__(self, brokers, links=None, *, each=lambda _: [], **how):
-        super().__init__(brokers, links, **how)
+    Without `matcher` they scan, which is there sooner than the index.
+    """
+
+    def __init__(self, brokers, links=None, *, matcher="scan", each=lambda _: [], **how):
+        super().__init__(brokers, links, matcher=matcher, **how)
         self._each = each
 
     def __enter__(self):
         super().__enter__()
         agree(self.brokers.values())
         return self
+
+    def __exit__(self, kind, *_):
+        self.stop()
+        logs = [broker.log.read_text() for broker in self.brokers.values()]
+        super().__exit__()
+        if kind is None:  # nothing went wrong unnoticed either
+            wrong = [line for log in logs for line in log.splitlines() if ERROR in line or "Traceback" in line]
+            assert not [line for line in wrong if HTTP not in line], "\n".join(wrong)
 
     def _flags(self, broker):
         return super()._flags(broker) + [str(flag) for flag in self._each(broker.id)]
@@ -113,7 +130,7 @@ class Lone:
     def __init__(self, log, id, *flags):
         self.id, self.log = id, log
         self.client, self.peer, self.admin = free_addresses(3)
-        self.flags = ["--id", str(id), "--listen", self.client, "--peer-listen", self.peer]
+        self.flags = ["--id", str(id), "--matcher", "scan", "--listen", self.client, "--peer-listen", self.peer]
         self.flags += ["--admin-listen", self.admin, *map(str, flags)]
 
     def __enter__(self):

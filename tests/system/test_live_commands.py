@@ -29,7 +29,7 @@ def subscribed(mesh, id, folder, *arguments):
     return Running(folder, "sub", *arguments, "--url", mesh[id].client)
 
 
-# -- mercast pub, sub ----------------------------------------------------------------------------------------------------
+# -- mercast pub, sub ------------------------------------------------------------------------------------------------
 
 
 def test_pub_without_subscribers(mesh):
@@ -89,7 +89,7 @@ def test_no_broker_there(command):
     assert told(done) == (1, "", f"no broker answers at {nobody}; start one with: mercast local 3\n")
 
 
-# -- mercast trace, overlay ----------------------------------------------------------------------------------------------
+# -- mercast trace, overlay ------------------------------------------------------------------------------------------
 
 
 def test_trace_shows_every_hop(mesh, tmp_path):
@@ -138,7 +138,7 @@ def test_overlay_of_another_port(mesh):
     assert told(mercast("overlay", "--admin", mesh[1].client)) == (1, "", said)
 
 
-# -- mercast broker ------------------------------------------------------------------------------------------------------
+# -- mercast broker --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("flag", ["--listen", "--peer-listen", "--admin-listen"])
@@ -182,7 +182,7 @@ def test_a_broker_ends_well(tmp_path, number):
         assert "Traceback" not in broker.told()
 
 
-# -- mercast local -------------------------------------------------------------------------------------------------------
+# -- mercast local ---------------------------------------------------------------------------------------------------
 
 
 def started(folder, brokers, *flags):

@@ -69,7 +69,6 @@ class Flow:
 def test_a_broker_is_killed_and_returns():
     with Mesh(4, RING) as mesh:
         asyncio.run(killed(mesh))
-        assert not any("defect" in broker.log.read_text() for broker in mesh.brokers.values())
 
 
 async def killed(mesh):

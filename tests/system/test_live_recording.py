@@ -10,12 +10,11 @@ LINE = [(1, 2), (2, 3)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["ddbr", "fbr"])
-def test_recordings_replay(tmp_path, strategy):
+def test_recordings_replay(tmp_path):
     def file(id):
         return tmp_path / f"broker-{id}.jsonl"
 
-    with Mesh(3, LINE, strategy=strategy, each=lambda id: ["--record", file(id)]) as mesh:
+    with Mesh(3, LINE, matcher="index", each=lambda id: ["--record", file(id)]) as mesh:
         with blocking.connect(mesh[1].client) as publisher, blocking.connect(mesh[3].client) as subscriber:
             publisher.declare("quote", {"price": "int", "nested.flag": "bool"})
             events = subscriber.subscribe("quote", "price < 50")

@@ -76,6 +76,10 @@ class Broker:
         for number, declaration in enumerate(self.config.declarations(), 1):
             self.take(stimuli.Declare(str(self.config.types), number, declaration))
 
+    def end(self) -> None:
+        """What still happens while connections end is no longer recorded."""
+        self._record = None
+
     def ready(self) -> tuple[bool, str]:
         """Whether clients should be sent here; if not, why."""
         return (False, "draining") if self.draining else self.readiness()

@@ -124,6 +124,7 @@ async def running(config: BrokerConfig) -> AsyncIterator[Node]:
             yield Node(broker, clients, live)
         finally:
             broker.draining = True
+            broker.end()
             overlay.end()
             for session in list(live):
                 session.refuse("draining", "this broker has stopped")

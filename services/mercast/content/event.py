@@ -46,9 +46,10 @@ def _remember(name: str) -> None:
 def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
     """The door for events: the same event with flat, plain attributes. ContentError says what is wrong with it."""
     for name, what in ((event.type, "type"), (event.publisher, "publisher"), (event.content_type, "content type")):
-        if name not in _checked or limits is not DEFAULTS:
+        if type(name) is not str or name not in _checked or limits is not DEFAULTS:
             check_name(name, what, limits)
-            _remember(name)
+            if limits is DEFAULTS:
+                _remember(name)
     if event.trace is not None:
         check_name(event.trace, "trace context", limits)
     if not isinstance(event.id, EventId) or not isinstance(event.time, int):
@@ -63,6 +64,8 @@ def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
             "send a reference to larger data"
         )
     attributes = check_attributes(event.attributes, limits)
-    if attributes is event.attributes or (event.encoded and attributes == event.attributes):
+    if event.encoded and (attributes is event.attributes or attributes == event.attributes):
         return event  # what came over the wire is said just so
+    if attributes is event.attributes:
+        attributes = dict(attributes)  # whose it is may go on changing it
     return event._replace(attributes=attributes, encoded=b"", stamped=b"")

@@ -101,12 +101,13 @@ def check_attributes(attributes: Attributes, limits: Limits = DEFAULTS) -> dict[
 def _are_plain(attributes: dict[Any, Any], limits: Limits) -> bool:
     """Whether there is nothing to do: nearly always, and every event comes by here. No is always a safe answer."""
     names, longest = tuple(attributes), min(limits.name_length, limits.string_length)
-    if names not in _names or limits is not DEFAULTS:
+    if limits is not DEFAULTS or names not in _names:
         if len(names) > limits.attributes or not all(_is_plain_name(name, longest) for name in names):
             return False
-        if len(_names) >= _NAMES:
-            _names.clear()
-        _names.add(names)
+        if limits is DEFAULTS:
+            if len(_names) >= _NAMES:
+                _names.clear()
+            _names.add(names)
     for value in attributes.values():
         kind = type(value)
         if kind is str:

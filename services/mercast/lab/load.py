@@ -128,7 +128,7 @@ def line(setting: Setting) -> Iterator[Row | Figure]:
     rng, workload = random.Random(setting.seed), Stock()
     filters = [workload.filter(rng) for _ in range(2_000)]
     asked: list[tuple[int, Stimulus]] = [(0, Advertise("p", 1, "quote", Filter()))]
-    asked += [(9, Subscribe(f"s{number % 100}", number, "quote", filter)) for number, filter in enumerate(filters)]
+    asked += [(9, Subscribe(f"s{number % 100}", number, "quote", filter)) for number, filter in enumerate(filters, 1)]
     contents = [wanted(workload, filters, rng) for _ in range(setting.size(3_000, 150))]
     series = []
     for name, strategy in (("FBR", FBR), ("D-DBR", DDBR)):
@@ -176,7 +176,7 @@ def recorded(variant: Variant, seed: int, brokers: int, each: int, events: int) 
     rng, workload = random.Random(seed), Stock()
     asked: list[tuple[int, Stimulus]] = [(broker, Advertise("p", 1, "quote", Filter())) for broker in range(brokers)]
     for broker in range(brokers):
-        asked += [(broker, Subscribe("s", number, "quote", workload.filter(rng))) for number in range(each)]
+        asked += [(broker, Subscribe("s", number, "quote", workload.filter(rng))) for number in range(1, each + 1)]
     links = edges(random_overlay(brokers, DEGREE, seed))
     cores = world(variant.strategy, links, asked, rule=variant.rule).brokers
     journeys = tuple(
@@ -217,7 +217,7 @@ def curves(setting: Setting) -> Figure:
         rates = [most * tenth / 10 for tenth in range(1, 12)]
         points = [(rate, 1e3 * at_rate(journeys, rate, length(setting)).latency) for rate in rates]
         series.append(Series(variant.name, points))
-    return Figure("latency under load", "events a minute", "mean latency, ms", series, log_x=True, log_y=True)
+    return Figure("Fig. 15: latency under load", "events a minute", "mean latency, ms", series, log_x=True, log_y=True)
 
 
 @experiment("A1", "throughput of D-DBR over FBR: 100 brokers, degree 6, 1 advertisement and 30 subscriptions each")
@@ -294,9 +294,8 @@ def latency(setting: Setting) -> Iterator[Row | Figure]:
             if times == 1 and variant.rule == "paper":
                 why += f"; {as_in_the_paper(fbr, ddbr, events)}"
             yield holds(f"{variant.name}, at {times:g}x FBR's rate", "0.45x", f"{fast / slow:.2f}x", good, why)
-    if setting.scale == "full":
-        setting.progress("curves")
-        yield curves(setting)
+    setting.progress("curves")
+    yield curves(setting)
 
 
 def as_in_the_paper(fbr: tuple[Journey, ...], ddbr: tuple[Journey, ...], events: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from mercast.content import Filter
-from mercast.lab.experiment import Figure, Row, Series, Setting, experiment, judged
+from mercast.lab.experiment import Figure, Row, Series, Setting, experiment, holds, judged
 from mercast.lab.overlays import random_overlay
 from mercast.lab.worlds import edges, world
 from mercast.overlay.routes import Routes
@@ -38,7 +38,7 @@ def advertisements(setting: Setting) -> Iterator[Row]:
     setting.progress("FBR")
     fbr = world(FBR, links, everybody)
     duplicates = sum(core.duplicates for core in fbr.brokers.values() if isinstance(core, FBR))
-    yield judged("FBR", "> 38,000", f"{duplicates:,}", duplicates > _MANY)
+    yield holds("FBR", "> 38,000", f"{duplicates:,}", duplicates > _MANY)
     setting.progress("D-DBR")
     ddbr = world(DDBR, links, everybody)
     told = sum(len(items) for core in ddbr.brokers.values() for items in core.exchange.told.values())
@@ -88,7 +88,7 @@ def by_share(setting: Setting, title: str, y: str, times: int, papers: dict[str,
 def subscription_copies(setting: Setting) -> Iterator[Row | Figure]:
     fbr, ddbr = copies(setting.seed, 0.8, 1)
     yield judged("D-DBR: one at each matching broker", "80", f"{ddbr:g}", ddbr == 0.8 * BROKERS)
-    yield judged("FBR", "221", f"{fbr:.1f}", fbr >= 2 * ddbr, "at least twice as many as D-DBR")
+    yield holds("FBR", "221", f"{fbr:.1f}", fbr >= 2 * ddbr, "at least twice as many as D-DBR")
     title = "Fig. 17: how often a subscription is stored"
     yield by_share(setting, title, "copies", 1, {"FBR": (80, 221)})
 
@@ -100,7 +100,7 @@ def stored(setting: Setting) -> Iterator[Row | Figure]:
     fbr, ddbr = (_EACH * figure for figure in copies(setting.seed, 0.6, each))
     note = "" if each == _EACH else "; one subscription per broker, counted thirtyfold"
     yield judged("D-DBR", "1800", f"{ddbr:g}", ddbr == 0.6 * BROKERS * _EACH, note.removeprefix("; "))
-    yield judged("FBR", "5005", f"{fbr:.0f}", fbr >= 2 * ddbr, f"at least twice as many as D-DBR{note}")
+    yield holds("FBR", "5005", f"{fbr:.0f}", fbr >= 2 * ddbr, f"at least twice as many as D-DBR{note}")
     title = "Fig. 18: subscriptions stored per broker; one per broker, counted thirtyfold"
     yield by_share(setting, title, "subscriptions", _EACH, {"FBR": (60, 5005), "D-DBR": (60, 1800)})
 

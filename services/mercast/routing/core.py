@@ -15,6 +15,7 @@ from mercast.content.event import Event, EventId, check_event
 from mercast.content.filter import Filter
 from mercast.content.interest import Advertisement, Interest, Subscription
 from mercast.content.types import Declaration, Types
+from mercast.content.values import check_name
 from mercast.limits import DEFAULTS
 from mercast.matching import Content, Index, Scan, TypedMatcher, Work
 from mercast.overlay.exchange import NOBODY, Cause, Exchange, Key, Request
@@ -73,7 +74,7 @@ class Core(ABC):
         self._unreachable: dict[int, float] = {}
         """The same of all brokers, peers or not."""
         self._settle_by: dict[Request, float] = {}
-        self._parked = Parked(DEFAULTS.parked)
+        self._parked = Parked(DEFAULTS)
         self._arrivals: list[tuple[Forward, int, list[Seen] | None]] = []
         """What came in, from whom, and whether it was here before (None: it only passes by). About to be matched, all
         at once, and to be written about."""
@@ -214,6 +215,8 @@ class Core(ABC):
 
     def _take(self, local: Local, kind: type[Any], name: str | None, filter: Filter, add: Callable[..., None]) -> None:
         try:
+            if name is not None:
+                check_name(name, "type")
             interest: Interest = kind(name, filter)
             interest.check(self.types)
             self._check_new(local)
@@ -225,8 +228,10 @@ class Core(ABC):
 
     def _check_new(self, local: Local) -> None:
         """A request is known by its number while anything of it is left."""
+        if local.request < 1:
+            raise ContentError(f"there is no request {local.request}: number requests upwards from 1")
         made = local in self.clients.advertisements or local in self.clients.subscriptions
-        if made or Request(*local) in self._settle_by or local.request < 1:
+        if made or Request(*local) in self._settle_by:
             raise ContentError(f"request {local.request} has been made before: number requests upwards from 1")
 
     def _add_advertisement(self, local: Local, advertisement: Advertisement, cause: Cause) -> None:
@@ -314,7 +319,9 @@ class Core(ABC):
         """Publishing without an advertisement for the type advertises all of it."""
         allowed = self.clients.may_publish(self.types, event)
         if allowed is None:
-            local = Local(asked.client, -asked.request)
+            local = Local(asked.client, -asked.request)  # as no client can number it
+            if asked.request < 1 or local in self.clients.advertisements:
+                raise ContentError(f"request {asked.request}: number requests upwards from 1, each once")
             self._add_advertisement(local, Advertisement(asked.type), Request(asked.client, -1))
         elif not allowed:
             raise ContentError(f"the event lies outside what {asked.client!r} has advertised for type {asked.type!r}")
@@ -450,7 +457,6 @@ class Core(ABC):
         self._unreachable = {who: self._unreachable.get(who, self._now) for who in self.state.unreachable()}
         self._tell_types(now & self.neighbourhood.neighbours.keys())
         self._unpark()
-        self._take_in_all()
         self.overlay_changed()
 
     def _tell_types(self, neighbours: set[int]) -> None:

@@ -6,6 +6,8 @@ declared in their order; one that contradicts those before it counts for nothing
 have the same types, and of two that contradict each other because they were made at the same time, one wins everywhere.
 """
 
+from dataclasses import replace
+
 from mercast.content.errors import ContentError
 from mercast.content.types import Declaration, Types
 from mercast.limits import DEFAULTS, Limits
@@ -25,7 +27,7 @@ class Declared:
         """A new statement, or the one by which it is declared just so already; ContentError if it contradicts it."""
         if self.types.declared.get(declaration.name) == declaration:
             return max(one for one, known in self.statements.items() if known == declaration)
-        if len(self.statements) >= self._limits.declarations:
+        if max(len(self.statements), self._last.number) >= self._limits.declarations:
             raise ContentError(f"there are {self._limits.declarations} declarations of types, which is the limit")
         statement = Statement(self._last.number + 1, broker, incarnation)
         self.types.declare(declaration)
@@ -51,7 +53,7 @@ class Declared:
             self._refused = not self._declare(self.statements[statement]) or self._refused
 
     def _keep(self, statement: Statement, declaration: Declaration) -> None:
-        self.statements[statement] = declaration
+        self.statements[statement] = replace(declaration, attributes=dict(declaration.attributes))
         self._last = max(self._last, statement)
 
     def _declare(self, declaration: Declaration) -> bool:

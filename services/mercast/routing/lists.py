@@ -10,7 +10,6 @@ from mercast.overlay.split import pack
 from mercast.protocol.messages import Forward, Packet
 from mercast.routing.core import Core, together
 
-
 _first = itemgetter(0)
 
 
@@ -22,6 +21,7 @@ class ListRouting(Core):
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
         if forward.hops > self.settings.least_hops and forward.hops > self.hop_limit:
+            self.pass_by(forward, neighbour)
             self.drop_all((forward,), "hop limit")
         else:
             self._multicast(forward, neighbour)

@@ -1,26 +1,29 @@
-"""Events that have no route now and wait for one, each for a bounded time, all within a bounded number."""
+"""Events that have no route now and wait for one, each for a bounded time, all within a bounded number and size."""
 
 from collections import deque
+from collections.abc import Iterator
 
-from mercast.protocol.messages import Forward
+from mercast.limits import Limits
+from mercast.protocol.messages import Forward, Packet
 
 
 class Parked:
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._waiting: deque[tuple[float, Forward]] = deque()
-        """With the time that each waits until; in the order that they came in, so nearly by that time."""
-        self._events = 0
+        """One event each, with the time that it waits until; in the order that they came in, so nearly by that time."""
+        self._bytes = 0
 
     def __len__(self) -> int:
-        return self._events
+        return len(self._waiting)
 
     def add(self, until: float, forward: Forward) -> list[Forward]:
         """The oldest, if there are too many now: they wait no longer."""
-        self._waiting.append((until, forward))
-        self._events += len(forward.packets)
+        for packet in forward.packets:
+            self._waiting.append((until, forward._replace(packets=(packet,))))
+            self._bytes += _size(packet)
         given_up = []
-        while self._events > self._most:
+        while len(self._waiting) > self._limits.parked or self._bytes > self._limits.parked_bytes:
             given_up.append(self._next())
         return given_up
 
@@ -31,17 +34,20 @@ class Parked:
             due.append(self._next())
         return due
 
-    def take(self) -> list[tuple[float, Forward]]:
+    def take(self) -> Iterator[tuple[float, Forward]]:
         """All, to be tried again."""
-        taken = list(self._waiting)
-        self._waiting.clear()
-        self._events = 0
-        return taken
+        taken, self._waiting, self._bytes = self._waiting, deque(), 0
+        return iter(taken)
 
     def next_deadline(self) -> float:
         return self._waiting[0][0] if self._waiting else float("inf")
 
     def _next(self) -> Forward:
         _, forward = self._waiting.popleft()
-        self._events -= len(forward.packets)
+        self._bytes -= _size(forward.packets[0])
         return forward
+
+
+def _size(packet: Packet) -> int:
+    """By and large: what makes an event large is its payload."""
+    return max(len(packet.event.payload), len(packet.event.encoded), len(packet.event.stamped))

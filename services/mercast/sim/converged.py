@@ -34,6 +34,9 @@ def converge(
                 simulator.join(broker, other, latency)
     with _no_collecting():
         _load(simulator, links, asked)
+    refused = [answer.refused for answer in simulator.answers.values() if answer.refused]
+    if refused:
+        raise ValueError(f"{len(refused)} requests were refused: {refused[0]}")
 
 
 @contextmanager

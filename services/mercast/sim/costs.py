@@ -7,6 +7,7 @@ from typing import TypeAlias
 from mercast.protocol.effects import Effect, Send
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.core import Core
+from mercast.sim.links import count_of
 
 Cost: TypeAlias = Callable[[Core, float, Stimulus], tuple[list[Effect], float]]
 """Lets a core handle a stimulus; the effects, and the seconds it took."""
@@ -26,7 +27,7 @@ class Given:
     def __call__(self, core: Core, now: float, stimulus: Stimulus) -> tuple[list[Effect], float]:
         before = core.work.compared
         effects = core.handle(now, stimulus)
-        sent = sum(len(effect.messages) for effect in effects if isinstance(effect, Send))
+        sent = sum(count_of(effect.messages) for effect in effects if isinstance(effect, Send))
         return effects, self.seconds(core.work.compared - before, sent)
 
     def seconds(self, compared: int, sent: int) -> float:

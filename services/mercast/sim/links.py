@@ -60,6 +60,11 @@ class Link:
         return self._free_at + self.latency
 
 
+def count_of(messages: tuple[Any, ...]) -> int:
+    """Messages as the papers count them: events that travel together count one each."""
+    return sum(len(message.packets) if type(message) is Forward else 1 for message in messages)
+
+
 def size_of(message: Any) -> int:
     """Bytes of a message, near enough for bandwidth."""
     match message:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from mercast.sim.links import Link, size_of
+from mercast.sim.links import Link, count_of, size_of
 from mercast.sim.networks import LinkClass, Network, PhysicalLink
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -147,7 +147,7 @@ class _Overlaid(Link):
         self._beneath = physical.links(one, other)
 
     def arrival(self, now: float, messages: tuple[Any, ...]) -> float:
-        self._stress.record(self._beneath, len(messages), sum(map(size_of, messages)))
+        self._stress.record(self._beneath, count_of(messages), sum(map(size_of, messages)))
         return super().arrival(now, messages)
 
 

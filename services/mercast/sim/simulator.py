@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Reported, Send, Settled, Tap
-from mercast.protocol.messages import Forward
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing import recording
 from mercast.routing.core import Core
 from mercast.sim.costs import Cost, free
-from mercast.sim.links import Clock, Link, Noise
+from mercast.sim.links import Clock, Link, Noise, count_of
 
 ARRIVALS, DEADLINES = 0, 1
 """Priorities: what arrives at the very moment of a deadline is in time."""
@@ -159,7 +158,7 @@ class Simulator:
     def resume(self, broker: int) -> None:
         self._paused.discard(broker)
         for action in self._held.pop(broker, []):
-            self.at(self.now, action)
+            action()  # now, lest what comes next overtake it
 
     def set_cut(self, one: int, other: int, cut: bool) -> None:
         """Cut or mend the way from one to another; the way back is not touched."""
@@ -263,6 +262,8 @@ class Simulator:
                     self.rows += [(broker, row) for row in rows]
                 case CloseLink(neighbour, _):
                     self._close(broker, neighbour)
+                case _:
+                    raise TypeError(f"nobody carries out a {type(effect).__name__} here")
 
     # -- links -------------------------------------------------------------------------------------------------------
 
@@ -270,7 +271,7 @@ class Simulator:
         link, connection = self._links[one, other], self._connected.get((one, other))
         if connection is None:
             return
-        self.messages_sent += sum(len(message.packets) if type(message) is Forward else 1 for message in messages)
+        self.messages_sent += count_of(messages)
         if link.cut:
             return
         if link.noise == Noise():
