@@ -155,7 +155,8 @@ async def moved(mesh):
             moved_at = flow.count
             await so(lambda: flow.count > moved_at + 10, "traffic")
         for stream in streams:
-            assert await taken(stream, flow.count) == list(range(flow.count))
+            # On the move, what comes by the new broker may be ahead of what is still on its way by the old one.
+            assert sorted(await taken(stream, flow.count)) == list(range(flow.count))
             assert nothing_more(stream)
         for mover in movers:  # what is published by them is taken elsewhere, too
             assert (await mover.publish("tick", {"n": 0})).destinations >= 1

@@ -1,7 +1,7 @@
 """Who may take part: brokers that join by one seed address, and those that are refused."""
 
 import pytest
-from live import PATIENCE, Lone, agree, ask, linked
+from live import PATIENCE, Lone, agree, ask, linked, until
 
 from mercast import blocking
 
@@ -52,7 +52,7 @@ def test_joining_by_one_seed_address(lone):
         brokers.append(lone(id, "--seeds", brokers[0].peer))
         agree(brokers)
     for broker in brokers:
-        assert broker.is_ready()
+        until(broker.is_ready, f"broker {broker.id} is ready")
         assert {one["id"] for one in ask(broker, "overlay")["members"]} == {1, 2, 3} - {broker.id}
 
     clients = [blocking.connect(broker.client) for broker in brokers]

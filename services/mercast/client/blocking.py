@@ -501,7 +501,8 @@ class _Connection:
         self._end("closed by this client")
         self.stream.end()
         if self._reader is not threading.current_thread():
-            self._reader.join(_GOODBYE)
+            if self._reader.ident is not None:  # else it has not come to be started
+                self._reader.join(_GOODBYE)
         self.stream.abort()
 
     def _read(self) -> None:
