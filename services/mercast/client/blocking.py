@@ -500,9 +500,9 @@ class _Connection:
         self.flush()
         self._end("closed by this client")
         self.stream.end()
-        if self._reader is not threading.current_thread():
-            if self._reader.ident is not None:  # else it has not come to be started
-                self._reader.join(_GOODBYE)
+        started = self._reader.ident is not None
+        if started and self._reader is not threading.current_thread():
+            self._reader.join(_GOODBYE)
         self.stream.abort()
 
     def _read(self) -> None:
