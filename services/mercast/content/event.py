@@ -32,24 +32,32 @@ class Event(NamedTuple):
     """The whole as a broker sent it. Like the field above, empty where nothing came, and no part of what is said."""
 
 
-_checked: set[str] = set()
+_checked: set[tuple[str, str, str]] = set()
 _CHECKED = 10_000
 """Names recur; those that were right lately need not be looked at again."""
 
 
-def _remember(name: str) -> None:
-    if len(_checked) >= _CHECKED:
-        _checked.clear()
-    _checked.add(name)
+def _check_names(names: tuple[str, str, str], limits: Limits) -> None:
+    for name, what in zip(names, ("type", "publisher", "content type"), strict=True):
+        check_name(name, what, limits)
+    if limits is DEFAULTS:
+        if len(_checked) >= _CHECKED:
+            _checked.clear()
+        _checked.add(names)
+
+
+def _is_checked(names: tuple[str, str, str], limits: Limits) -> bool:
+    try:
+        return limits is DEFAULTS and names in _checked
+    except TypeError:  # not even hashable
+        return False
 
 
 def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
     """The door for events: the same event with flat, plain attributes. ContentError says what is wrong with it."""
-    for name, what in ((event.type, "type"), (event.publisher, "publisher"), (event.content_type, "content type")):
-        if type(name) is not str or name not in _checked or limits is not DEFAULTS:
-            check_name(name, what, limits)
-            if limits is DEFAULTS:
-                _remember(name)
+    names = (event.type, event.publisher, event.content_type)
+    if not _is_checked(names, limits):
+        _check_names(names, limits)
     if event.trace is not None:
         check_name(event.trace, "trace context", limits)
     if not isinstance(event.id, EventId) or not isinstance(event.time, int):

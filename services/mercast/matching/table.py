@@ -132,7 +132,13 @@ class Table:
         """The destinations of the slots, event by event, ascending, each once."""
         slots, ends = found
         numbers = self.slots["destination"][slots]
-        return [sorted({self._destinations[number] for number in some}) for some in _split((numbers, ends))]
+        known: dict[tuple[int, ...], list[Any]] = {}
+        answers = []
+        for some in map(tuple, _split((numbers, ends))):
+            if some not in known:
+                known[some] = sorted({self._destinations[number] for number in some})
+            answers.append(known[some])
+        return answers
 
     # -- changes -----------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from mercast.content.event import Event
+from mercast.content.filter import Filter
 from mercast.content.interest import Advertisement, Subscription
 from mercast.content.types import Types
 from mercast.matching import Content, TypedMatcher
@@ -15,12 +16,17 @@ Interested: TypeAlias = dict[str, tuple[int, ...]]
 NO_CLIENTS: Interested = {}
 
 
+_ALL = Filter()
+
+
 class Clients:
     def __init__(self, table: TypedMatcher) -> None:
         self.advertisements: dict[Local, Advertisement] = {}
         self.subscriptions: dict[Local, Subscription] = {}
         self._advertisers: dict[str, dict[Local, None]] = {}
         """The advertisements of each client: every publish looks them up."""
+        self._unrestricted: set[tuple[str, str]] = set()
+        """Clients and types that they may publish whatever the attributes: found out by every first event."""
         self._without_echo: set[Local] = set()
         self._matcher = table
         self._numbers: dict[Local, int] = {}
@@ -31,10 +37,12 @@ class Clients:
 
     def advertise(self, local: Local, advertisement: Advertisement) -> None:
         self.advertisements[local] = advertisement
+        self._unrestricted.clear()
         self._advertisers.setdefault(local.client, {})[local] = None
 
     def unadvertise(self, local: Local) -> None:
         del self.advertisements[local]
+        self._unrestricted.clear()
         del self._advertisers[local.client][local]
         if not self._advertisers[local.client]:
             del self._advertisers[local.client]
@@ -54,6 +62,9 @@ class Clients:
         self._matcher.remove(number)
         del self._client_of[number], self._request_of[number]
         self._without_echo.discard(local)
+
+    def types_changed(self) -> None:
+        self._unrestricted.clear()
 
     def interested(self, contents: Sequence[Content], packets: Sequence[Packet], own: bool) -> list[Interested]:
         """For each event the clients that get it, each with the subscriptions that matched.
@@ -96,10 +107,14 @@ class Clients:
 
     def may_publish(self, types: Types, event: Event) -> bool | None:
         """Whether the publisher's advertisements allow the event; None if it has none for this type at all."""
+        if (event.publisher, event.type) in self._unrestricted:
+            return True
         lineage, allowed = types.lineage(event.type), None
         for local in self._advertisers.get(event.publisher, ()):
             advertisement = self.advertisements[local]
             if advertisement.type in lineage:
+                if advertisement.filter == _ALL:
+                    self._unrestricted.add((event.publisher, event.type))
                 if advertisement.filter.matches(event.attributes):
                     return True
                 allowed = False

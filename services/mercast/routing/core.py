@@ -200,6 +200,7 @@ class Core(ABC):
         """Tell the neighbours of a declaration, and see what it changes here."""
         for neighbour in sorted(self._knows_types):
             self.exchange.tell(neighbour, statement, self.declared.statements[statement], cause)
+        self.clients.types_changed()
         self.types_changed(cause)
 
     def _advertise(self, asked: stimuli.Advertise) -> None:

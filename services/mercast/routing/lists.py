@@ -2,6 +2,7 @@
 destinations beforehand."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
@@ -11,12 +12,14 @@ from mercast.protocol.messages import Forward, Packet
 from mercast.routing.core import Core, together
 
 _first = itemgetter(0)
+_packed = lru_cache(maxsize=1024)(pack)
+"""Lists recur, those of events that follow each other most of all."""
 
 
 class ListRouting(Core):
     def multicast(self, wanted: Iterable[Iterable[int]], packets: Iterable[Packet], hops: int = 0) -> None:
         """Send events on their way, each to the brokers that want it; they have crossed so many links to get here."""
-        for destinations, run in groupby(zip(map(pack, wanted), packets, strict=True), _first):
+        for destinations, run in groupby(zip(map(_packed, map(tuple, wanted)), packets, strict=True), _first):
             self._multicast(together(destinations, hops, [packet for _, packet in run]), self.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:

@@ -1,0 +1,95 @@
+"""What clients may say, and what becomes of it, at the door of every core."""
+
+import pytest
+
+from mercast.content import Declaration, Event, EventId, Filter
+from mercast.content.errors import ContentError
+from mercast.content.event import check_event
+from mercast.limits import Limits
+from mercast.protocol.effects import Answer
+from mercast.protocol.stimuli import Advertise, Batch, Declare, Publish, Subscribe
+from mercast.routing.destination.ddbr import DDBR
+from mercast.sim.costs import Given
+from mercast.sim.simulator import Simulator
+
+
+def answers(core, stimulus):
+    return [effect for effect in core.handle(0.0, stimulus) if isinstance(effect, Answer)]
+
+
+@pytest.mark.parametrize(
+    "stimulus",
+    [
+        Subscribe("s", 1, "", Filter()),
+        Subscribe("s", 1, 5, Filter()),
+        Subscribe("s", 1, "q" * 1000, Filter()),
+        Advertise("s", 1, ["q"], Filter()),
+        Publish("s", 1, ["q"], {}, 0),
+        Publish("s", 0, "q", {}, 0),
+        Publish("s", -5, "q", {}, 0),
+    ],
+)
+def test_what_is_no_name_or_number_is_refused(stimulus):
+    [answer] = answers(DDBR(1, 1), stimulus)
+    assert answer.refused
+
+
+def test_a_publish_does_not_replace_an_advertisement():
+    core = DDBR(1, 1)
+    core.handle(0.0, Publish("c", 7, "a", {}, 0))
+    [answer] = answers(core, Publish("c", 7, "b", {}, 0))
+    assert "each once" in answer.refused
+
+
+def test_what_a_caller_changes_afterwards_changes_nothing_here():
+    simulator = Simulator(DDBR, seed=1)
+    simulator.build([(0, 1)])
+    simulator.run(5)
+    simulator.do(0, Advertise("p", 1, "quote", Filter()))
+    simulator.do(1, Subscribe("s", 1, "quote", Filter.parse("x = 1")))
+    simulator.run(8)
+    attributes, declared = {"x": 1}, {}
+    simulator.do(0, Publish("p", 2, "quote", attributes, 0))
+    attributes["x"] = 2
+    simulator.run(9)
+    assert [delivery.event.attributes for delivery in simulator.deliveries] == [{"x": 1}]
+    simulator.do(0, Declare("p", 3, Declaration("other", None, declared)))
+    declared["y"] = None
+    simulator.do(0, Declare("p", 4, Declaration("other", None, {})))
+    assert not simulator.answers[0, "p", 4].refused
+
+
+def test_other_limits_leave_no_trace():
+    event = Event(EventId(1, 1, 1), "q" * 300, {}, 0, "p")
+    check_event(event, Limits(name_length=1000))
+    with pytest.raises(ContentError, match="300 characters"):
+        check_event(event)
+
+
+def test_what_a_paused_broker_missed_comes_before_what_follows():
+    simulator = Simulator(DDBR, seed=1)
+    simulator.start(1)
+    simulator.pause(1)
+    simulator.do(1, Subscribe("s", 1, "quote", Filter()))
+    simulator.resume(1)
+    assert simulator.brokers[1].clients.subscriptions
+
+
+def test_events_that_travel_together_cost_as_much_as_alone():
+    busy = []
+    for stimuli in (
+        [Batch(tuple(Publish("p", 2 + k, "quote", {}, 0) for k in range(50)))],
+        [Publish("p", 2 + k, "quote", {}, 0) for k in range(50)],
+    ):
+        simulator = Simulator(DDBR, seed=1, cost=Given(0.0, 1e-6))
+        simulator.build([(0, 1)])
+        simulator.run(5)
+        simulator.do(0, Advertise("p", 1, "quote", Filter()))
+        simulator.do(1, Subscribe("s", 1, "quote", Filter()))
+        simulator.run(7.99)
+        before = simulator.busy[0]
+        for stimulus in stimuli:
+            simulator.do(0, stimulus)
+        simulator.run(8.4)
+        busy.append(round(1e6 * (simulator.busy[0] - before)))
+    assert busy[0] == busy[1] >= 50
