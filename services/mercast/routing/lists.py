@@ -24,7 +24,8 @@ class ListRouting(Core):
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
         if forward.hops > self.settings.least_hops and forward.hops > self.hop_limit:
-            self.pass_by(forward, neighbour)
+            if neighbour != self.me:  # else it was parked here, and counted when it came
+                self.pass_by(forward, neighbour)
             self.drop_all((forward,), "hop limit")
         else:
             self._multicast(forward, neighbour)
