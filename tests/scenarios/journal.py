@@ -11,7 +11,7 @@ from scenarios.names import Names
 
 from mercast.overlay.split import unpack
 from mercast.protocol import rows
-from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Send, Settled, Tap
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Send, Settled, Tap
 from mercast.protocol.messages import Control, Drop, Forward, HeartBeat, Put
 from mercast.protocol.stimuli import LinkDown, LinkUp, Publish, Stimulus
 from mercast.routing.core import Core
@@ -67,8 +67,13 @@ class Journal:
     def _seen(self, core: Core, effect: Effect) -> Iterator[tuple[int, str]]:
         names, me = self.names, self.names.broker(core.me)
         match effect:
-            case Answer(client, request, value, refused):
-                yield from self._answer((client, request), value, refused)
+            case Answer(client, request, ""):
+                self.unsettled.add((client, request))
+            case Answer(_, _, refused):
+                yield ANSWER, f"refused: {refused}"
+            case Receipts(_, _, counts):
+                for count in counts:
+                    yield ANSWER, f"acknowledged, destinations: {count}"
             case Settled(client, request, missing):
                 self.unsettled.discard((client, request))
                 late = f" without {names.brokers(missing)}" if missing else ""
@@ -84,14 +89,6 @@ class Journal:
             case Send(neighbour, messages):
                 for message in messages:
                     yield from self._message(core, neighbour, message)
-
-    def _answer(self, asked: tuple[str, int], value: Any, refused: str) -> Iterator[tuple[int, str]]:
-        if refused:
-            yield ANSWER, f"refused: {refused}"
-        elif value is None:
-            self.unsettled.add(asked)
-        else:
-            yield ANSWER, f"acknowledged, destinations: {value}"
 
     def _message(self, core: Core, neighbour: int, message: Any) -> Iterator[tuple[int, str]]:
         me = self.names.broker(core.me)

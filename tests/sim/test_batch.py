@@ -8,7 +8,7 @@ import pytest
 
 from mercast.content import Event, EventId, Filter
 from mercast.overlay.split import pack
-from mercast.protocol.effects import Send, Tap
+from mercast.protocol.effects import Receipts, Send, Tap
 from mercast.protocol.messages import Forward, Packet
 from mercast.protocol.stimuli import Advertise, Batch, Publish, Received, Subscribe
 from mercast.routing.destination.ddbr import DDBR
@@ -48,16 +48,18 @@ def apart(message):
 
 
 def carried_out(effects):
-    """All that is said to each neighbour in order, all rows in order, and all else in order."""
-    said, rows, else_ = {}, [], []
+    """All that is said to each neighbour in order, all rows in order, all receipts, and all else in order."""
+    said, rows, receipts, else_ = {}, [], [], []
     for effect in effects:
         if isinstance(effect, Send):
             said.setdefault(effect.neighbour, []).extend(one for message in effect.messages for one in apart(message))
         elif isinstance(effect, Tap):
             rows += effect.rows
+        elif isinstance(effect, Receipts):  # publishes that follow each other have one
+            receipts += [(effect.client, number, count) for number, count in enumerate(effect.counts, effect.first)]
         else:
             else_.append(effect)
-    return said, rows, else_
+    return said, rows, receipts, else_
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -42,7 +42,7 @@ def test_an_event_reaches_exactly_the_matching_subscribers(overlay):
     assert sorted((d.broker, d.client, d.subscriptions) for d in overlay.deliveries) == [
         (broker, f"s{broker}", (1,)) for broker in range(5)
     ]
-    assert overlay.answers[0, "p", 2].value == 5
+    assert overlay.receipts[0, "p", 2] == 5
 
 
 def test_what_cannot_be_done_is_refused_with_a_reason(overlay):

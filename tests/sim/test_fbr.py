@@ -8,7 +8,7 @@ import pytest
 
 from mercast.content import Advertisement, Filter, Subscription, Types
 from mercast.overlay.neighbourhood import Timing
-from mercast.protocol.effects import Answer, Send
+from mercast.protocol.effects import Receipts, Send
 from mercast.protocol.messages import Control, Drop, Local, Put, Record
 from mercast.protocol.stimuli import Advertise, LinkDown, Publish, Received, Subscribe, Unsubscribe
 from mercast.routing.filtering.fbr import FBR
@@ -113,7 +113,7 @@ def test_an_event_goes_to_no_neighbour_whose_link_is_down(variant):
     middle.core.handle(0, LinkDown(2))
     effects = middle.core.handle(0, Publish("p", 2, "quote", {"x": 2}, 0))
     assert [effect.neighbour for effect in effects if isinstance(effect, Send)] == [3]
-    assert [effect.value for effect in effects if isinstance(effect, Answer)] == [1]
+    assert [effect for effect in effects if isinstance(effect, Receipts)] == [Receipts("p", 2, (1,))]
 
 
 # -- settled ---------------------------------------------------------------------------------------------------------

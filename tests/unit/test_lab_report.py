@@ -267,7 +267,9 @@ def test_replay_of_the_same(recording, mercast):
 
 
 def test_replay_shows_the_first_difference(recording, mercast):
-    recording.write_text(recording.read_text().replace('"is":"Answer","client":"[c]"', '"is":"Answer","client":"d"'))
+    recording.write_text(
+        recording.read_text().replace('"is":"Receipts","client":"[c]"', '"is":"Receipts","client":"d"')
+    )
     status, out, err = mercast("lab", "replay", recording)
     lines = out.splitlines()
     assert (status, err) == (1, "")
@@ -279,8 +281,8 @@ def test_replay_shows_the_first_difference(recording, mercast):
         "+++ found",
     ]
     assert [line for line in lines[4:] if line[0] != " "] == [
-        "-Answer(client='d', request=1, value=1, refused='')",
-        "+Answer(client='[c]', request=1, value=1, refused='')",
+        "-Receipts(client='d', first=1, counts=(1,))",
+        "+Receipts(client='[c]', first=1, counts=(1,))",
     ]
     assert [line.split("(")[0] for line in lines[4:] if line[0] == " "] == [" Tap", " Send"]
 

@@ -12,12 +12,13 @@ import wire_document
 
 from mercast.content import Event, EventId
 from mercast.limits import DEFAULTS
+from mercast.protocol.stimuli import REQUESTS
 from mercast.wire import events, peers, replies, requests
 from mercast.wire.door import RECORDS
 from mercast.wire.events import encode_content
 from mercast.wire.frames import FRAME_BYTES, HELLO_BYTES, Framing, Kind, frame
 from mercast.wire.hello import hello
-from mercast.wire.requests import CONTENT_BYTES, REQUESTS
+from mercast.wire.requests import CONTENT_BYTES
 
 TEXT = wire_document.DOCUMENT.read_text()
 ATTRIBUTES = {"symbol": "ACME", "price": 99.5}

@@ -16,7 +16,7 @@ from mercast.broker.counters import Counters
 from mercast.broker.outgoing import Outgoing
 from mercast.membership.members import Member, Members
 from mercast.protocol import stimuli
-from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Reported, Send, Settled, Tap
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.messages import Forward
 from mercast.protocol.stimuli import Batch, Stimulus, Tick
 from mercast.routing import recording
@@ -56,6 +56,7 @@ class Broker:
             Deliver: self._deliver,
             Send: self._send,
             Answer: self._answer,
+            Receipts: self._receipts,
             Settled: self._settled,
             Reported: self._reported,
             CloseLink: self._close_link,
@@ -170,28 +171,29 @@ class Broker:
             link.out.append(encode_message(message))
         link.flush()
 
+    def _receipts(self, receipts: Receipts) -> None:
+        session = self._to(receipts.client)
+        self.counters.published += len(receipts.counts)
+        if session is not None:
+            session.out.append(replies.receipts(receipts.first, receipts.counts))
+
     def _answer(self, answer: Answer) -> None:
         session = self._to(answer.client)
-        if answer.value is not None:
-            self.counters.published += 1
-            if session is not None:
-                session.receipt(answer.request, answer.value)
-            return
         self.counters.refused += bool(answer.refused)
         if session is not None:
-            session.say(replies.answer(answer.request, answer.refused))
+            session.out.append(replies.answer(answer.request, answer.refused))
         elif answer.refused and answer.client == str(self.config.types):
             log.error("declaration refused", file=answer.client, reason=answer.refused)
 
     def _settled(self, settled: Settled) -> None:
         session = self._to(settled.client)
         if session is not None:
-            session.say(replies.settled(settled.request, settled.missing))
+            session.out.append(replies.settled(settled.request, settled.missing))
 
     def _reported(self, reported: Reported) -> None:
         session = self._to(reported.client)
         if session is not None:
-            session.say(replies.reported(reported.broker, reported.row))
+            session.out.append(replies.reported(reported.broker, reported.row))
 
     def _close_link(self, close: CloseLink) -> None:
         self._unlink(close.neighbour, close.reason)

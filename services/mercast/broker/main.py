@@ -84,7 +84,7 @@ class Node:
         others = broker.other_brokers()
         log.info("draining", clients=len(self._live), others=others)
         for session in self._live:
-            session.say(replies.drain(others))
+            session.out.append(replies.drain(others))
             session.flush()
         until = broker.now() + broker.config.drain_seconds
         while others and self._live and broker.now() < until:

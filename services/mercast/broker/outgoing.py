@@ -3,8 +3,6 @@
 import asyncio
 from typing import cast
 
-from mercast.wire import replies
-
 _LAST_WORDS = 5.0
 """Seconds that somebody who is cut off has to read why."""
 
@@ -15,9 +13,7 @@ class Outgoing(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.out: list[bytes] = []
-        """Frames that were not written yet. Who appends an event when there may be receipts uses `say`."""
-        self._first_receipt = 0
-        self._receipts: list[int] = []
+        """Frames that were not written yet."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -37,26 +33,8 @@ class Outgoing(asyncio.Protocol):
         """Bytes that the other side has not taken yet."""
         return self.transport.get_write_buffer_size() if self.transport else 0
 
-    def receipt(self, request: int, count: int) -> None:
-        """A publish was accepted; receipts of requests that follow each other are one frame."""
-        if self._receipts and request == self._first_receipt + len(self._receipts):
-            self._receipts.append(count)
-        else:
-            self._end_receipts()
-            self._first_receipt, self._receipts = request, [count]
-
-    def say(self, frame: bytes) -> None:
-        self._end_receipts()
-        self.out.append(frame)
-
-    def _end_receipts(self) -> None:
-        if self._receipts:
-            self.out.append(replies.receipts(self._first_receipt, self._receipts))
-            self._receipts = []
-
     def flush(self) -> int:
         """Write what there is; how many bytes."""
-        self._end_receipts()
         if not self.out or self.transport is None or self.transport.is_closing():
             self.out.clear()
             return 0
@@ -76,7 +54,6 @@ class Outgoing(asyncio.Protocol):
 
     def part(self, last_words: bytes) -> None:
         """Say this, and close when it has been taken."""
-        self._end_receipts()
         self.out.append(last_words)
         self.flush()
         if self.transport is not None:

@@ -117,12 +117,12 @@ class Session(Outgoing):
             if kind == Kind.PUBLISH:
                 asked.append(read_publish(client, body, now))
             elif kind == Kind.PING:
-                self.say(frame(Kind.PONG, body))
+                self.out.append(frame(Kind.PONG, body))
             else:
                 try:
                     request = read_request(kind, client, body)
                 except Refused as refused:
-                    self.say(replies.answer(refused.request, str(refused)))
+                    self.out.append(replies.answer(refused.request, str(refused)))
                 else:
                     if request is not None:
                         asked.append(request)

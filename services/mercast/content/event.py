@@ -55,25 +55,24 @@ def _is_checked(names: tuple[str, str, str], limits: Limits) -> bool:
 
 def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
     """The door for events: the same event with flat, plain attributes. ContentError says what is wrong with it."""
-    names = (event.type, event.publisher, event.content_type)
+    id_, type_, given, time, publisher, content_type, trace, payload, encoded, _ = event
+    names = (type_, publisher, content_type)
     if not _is_checked(names, limits):
         _check_names(names, limits)
-    if event.trace is not None:
-        check_name(event.trace, "trace context", limits)
-    if not isinstance(event.id, EventId) or not isinstance(event.time, int):
+    if trace is not None:
+        check_name(trace, "trace context", limits)
+    if not isinstance(id_, EventId) or not isinstance(time, int):
+        raise ContentError(f"an event has an EventId and a time in whole nanoseconds, not {id_!r} and {time!r}")
+    if not isinstance(payload, bytes):
+        raise ContentError(f"a payload is bytes, not {type(payload).__name__}")
+    if len(payload) > limits.payload_bytes:
         raise ContentError(
-            f"an event has an EventId and a time in whole nanoseconds, not {event.id!r} and {event.time!r}"
-        )
-    if not isinstance(event.payload, bytes):
-        raise ContentError(f"a payload is bytes, not {type(event.payload).__name__}")
-    if len(event.payload) > limits.payload_bytes:
-        raise ContentError(
-            f"the payload has {len(event.payload)} bytes, at most {limits.payload_bytes} are allowed: "
+            f"the payload has {len(payload)} bytes, at most {limits.payload_bytes} are allowed: "
             "send a reference to larger data"
         )
-    attributes = check_attributes(event.attributes, limits)
-    if event.encoded and (attributes is event.attributes or attributes == event.attributes):
+    attributes = check_attributes(given, limits)
+    if encoded and (attributes is given or attributes == given):
         return event  # what came over the wire is said just so
-    if attributes is event.attributes:
+    if attributes is given:
         attributes = dict(attributes)  # whose it is may go on changing it
     return event._replace(attributes=attributes, encoded=b"", stamped=b"")

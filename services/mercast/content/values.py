@@ -100,7 +100,7 @@ def check_attributes(attributes: Attributes, limits: Limits = DEFAULTS) -> dict[
 
 def _are_plain(attributes: dict[Any, Any], limits: Limits) -> bool:
     """Whether there is nothing to do: nearly always, and every event comes by here. No is always a safe answer."""
-    names, longest = tuple(attributes), min(limits.name_length, limits.string_length)
+    names, longest = tuple(attributes), _LONGEST if limits is DEFAULTS else _longest(limits)
     if limits is not DEFAULTS or names not in _names:
         if len(names) > limits.attributes or not all(_is_plain_name(name, longest) for name in names):
             return False
@@ -120,6 +120,13 @@ def _are_plain(attributes: dict[Any, Any], limits: Limits) -> bool:
             return False
     return True
 
+
+def _longest(limits: Limits) -> int:
+    """A name or a string of more characters is looked at with care."""
+    return min(limits.name_length, limits.string_length)
+
+
+_LONGEST = _longest(DEFAULTS)
 
 _names: set[tuple[str, ...]] = set()
 _NAMES = 1_000

@@ -3,6 +3,7 @@
 `compiled.py` has the same loop for numba. Loose slots are still to be evaluated by their filters.
 """
 
+from itertools import accumulate, chain
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +26,22 @@ def events_of(found: Found) -> Array:
 
 def kept(found: Found, which: Array) -> Found:
     return found[0][which], np.append(0, np.cumsum(which))[found[1]].tolist()
+
+
+def joined(parts: list[Found]) -> Found:
+    """What was found for one part of the events after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    ends: list[int] = []
+    for _, its_ends in parts:
+        before = ends[-1] if ends else 0
+        ends += [before + end for end in its_ends]
+    return np.concatenate([np.zeros(0, np.int64), *(slots for slots, _ in parts)]), ends
+
+
+def packed(lists: list[list[int]]) -> Found:
+    """Found one by one."""
+    return np.array(list(chain.from_iterable(lists)), np.int64), list(accumulate(map(len, lists)))
 
 
 class NumpyLoop:

@@ -116,17 +116,19 @@ class Table:
         """The ids of the slots' filters, event by event, ascending, each once though two of its boxes may match."""
         if self._other_ids:
             return [sorted({self._ids[slot] for slot in slots}) for slots in _split(found)]
+        return _split(self.numbers_of(found))
+
+    def numbers_of(self, found: Found) -> Found:
+        """The same of ids that are all ints, in one array."""
         slots, ends = found
         ids = self._int_ids.rows[slots]
-        if len(ends) == 1:
-            return [(np.unique(ids) if self._several_boxes else np.sort(ids)).tolist()]
         event_of = events_of(found)
         ids = _sorted_by_event(ids, event_of)
         if self._several_boxes:
             new = np.ones(len(ids), np.bool_)
             new[1:] = (ids[1:] != ids[:-1]) | (event_of[1:] != event_of[:-1])
-            return _split(kept((ids, ends), new))
-        return _split((ids, ends))
+            return kept((ids, ends), new)
+        return ids, ends
 
     def destinations_of(self, found: Found) -> list[list[Any]]:
         """The destinations of the slots, event by event, ascending, each once."""

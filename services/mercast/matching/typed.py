@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from mercast.content.filter import Filter
 from mercast.content.values import Attributes
 from mercast.matching.index import Index
+from mercast.matching.loops import Found, joined, packed
 from mercast.matching.scan import Scan
 
 Matcher: TypeAlias = Index | Scan
@@ -86,7 +87,19 @@ class TypedMatcher:
 
     def match_many(self, events: Sequence[Content]) -> list[list[Any]]:
         """For each event, the ids that match, ascending."""
-        return self._ask(events, lambda matcher, some: matcher.match_many(some))
+        return self._ask(events, _match)
+
+    def numbers_many(self, events: Sequence[Content]) -> Found:
+        """As `match_many`, of ids that are all ints: event after event in one array, and where each event's end."""
+        parts = []
+        for lineage, run in groupby(events, itemgetter(0)):
+            some = [attributes for _, attributes in run]
+            found = self._along(lineage, len(some))
+            if len(found) == 1 and isinstance(found[0], Index):
+                parts.append(found[0].numbers_many(some))
+            else:
+                parts.append(packed(_asked(found, some, _match)))
+        return joined(parts)
 
     def destinations(self, lineage: Lineage, attributes: Attributes) -> list[Any]:
         """The destinations with a match, ascending."""
@@ -94,23 +107,14 @@ class TypedMatcher:
 
     def destinations_many(self, events: Sequence[Content]) -> list[list[Any]]:
         """For each event, the destinations with a match, ascending."""
-        return self._ask(events, lambda matcher, some: matcher.destinations_many(some))
+        return self._ask(events, _find_destinations)
 
-    def _ask(
-        self, events: Sequence[Content], ask: Callable[[Matcher, list[Attributes]], list[list[Any]]]
-    ) -> list[list[Any]]:
+    def _ask(self, events: Sequence[Content], ask: "_Ask") -> list[list[Any]]:
         """Runs of events of one type are asked for together."""
         answers: list[list[Any]] = []
         for lineage, run in groupby(events, itemgetter(0)):
             some = [attributes for _, attributes in run]
-            found = self._along(lineage, len(some))
-            if len(found) == 1:
-                answers += ask(found[0], some)
-            elif found:
-                each = zip(*(ask(matcher, some) for matcher in found), strict=True)
-                answers += [sorted(set().union(*lists)) for lists in each]
-            else:
-                answers += [[] for _ in some]
+            answers += _asked(self._along(lineage, len(some)), some, ask)
         return answers
 
     def _along(self, lineage: Lineage, events: int) -> list[Matcher]:
@@ -123,3 +127,24 @@ class TypedMatcher:
         self._work.matches += events * bool(found)
         self._work.compared += events * sum(map(len, found))
         return found
+
+
+_Ask: TypeAlias = Callable[[Matcher, list[Attributes]], list[list[Any]]]
+
+
+def _match(matcher: Matcher, events: list[Attributes]) -> list[list[Any]]:
+    return matcher.match_many(events)
+
+
+def _find_destinations(matcher: Matcher, events: list[Attributes]) -> list[list[Any]]:
+    return matcher.destinations_many(events)
+
+
+def _asked(matchers: list[Matcher], events: list[Attributes], ask: _Ask) -> list[list[Any]]:
+    """What all of them answer, together."""
+    if not matchers:
+        return [[] for _ in events]
+    if len(matchers) == 1:
+        return ask(matchers[0], events)
+    each = zip(*(ask(matcher, events) for matcher in matchers), strict=True)
+    return [sorted(set().union(*lists)) for lists in each]

@@ -47,7 +47,14 @@ class SeenWindow:
                 continue
             if incarnation > current:
                 highest, bits = -1, 0
-            for _, _, sequence in run:
+            sequences = [sequence for _, _, sequence in run]
+            count, after = len(sequences), highest + 1
+            if sequences == list(range(after, after + count)):  # the usual case, in one step
+                bits = (bits << count | (1 << count) - 1) & self._all
+                self._windows[source] = incarnation, highest + count, bits
+                answers += [Seen.NEW] * count
+                continue
+            for sequence in sequences:
                 age = highest - sequence
                 if age < 0:
                     bits = (bits << min(-age, self._size) | 1) & self._all

@@ -30,12 +30,19 @@ class Deliver(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """To a client's request: done with a value, or refused with a reason."""
+    """To a client's request: done, or refused with a reason."""
 
     client: str
     request: int
-    value: Any = None
     refused: str = ""
+
+
+class Receipts(NamedTuple):
+    """To a client's publishes, from the first request on one after the other: accepted; the destinations of each."""
+
+    client: str
+    first: int
+    counts: tuple[int, ...]
 
 
 class Settled(NamedTuple):
@@ -69,4 +76,4 @@ class Tap(NamedTuple):
     rows: tuple[Any, ...]
 
 
-Effect: TypeAlias = Send | Multicast | Deliver | Answer | Settled | Reported | OpenLink | CloseLink | Tap
+Effect: TypeAlias = Send | Multicast | Deliver | Answer | Receipts | Settled | Reported | OpenLink | CloseLink | Tap

@@ -6,6 +6,9 @@ from mercast.content.filter import Filter
 from mercast.content.types import Declaration
 from mercast.protocol.messages import Message
 
+REQUESTS = range(1, 2**32)
+"""The numbers that clients give their requests: four bytes name them on the wire and in a matcher."""
+
 
 class Declare(NamedTuple):
     client: str

@@ -1,7 +1,9 @@
 """The local clients of a broker: L-SRT (their advertisements) and L-PRT (their subscriptions)."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from mercast.content.event import Event
 from mercast.content.filter import Filter
@@ -9,13 +11,14 @@ from mercast.content.interest import Advertisement, Subscription
 from mercast.content.types import Types
 from mercast.matching import Content, TypedMatcher
 from mercast.protocol.messages import Local, Packet
+from mercast.protocol.stimuli import REQUESTS
 
-Interested: TypeAlias = dict[str, tuple[int, ...]]
+Interested: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 """Clients that get an event, each with the requests of its subscriptions that matched."""
 
-NO_CLIENTS: Interested = {}
+NO_CLIENTS: Interested = ()
 
-
+_REQUEST_BITS = REQUESTS.stop.bit_length() - 1
 _ALL = Filter()
 
 
@@ -25,46 +28,54 @@ class Clients:
         self.subscriptions: dict[Local, Subscription] = {}
         self._advertisers: dict[str, dict[Local, None]] = {}
         """The advertisements of each client: every publish looks them up."""
-        self._unrestricted: set[tuple[str, str]] = set()
+        self.unrestricted: set[tuple[str, str]] = set()
         """Clients and types that they may publish whatever the attributes: found out by every first event."""
         self._without_echo: set[Local] = set()
         self._matcher = table
-        self._numbers: dict[Local, int] = {}
-        """Subscriptions as the matcher knows them: it is fastest with numbers."""
-        self._client_of: dict[int, str] = {}
-        self._request_of: dict[int, int] = {}
+        self._subscribers: dict[str, dict[Local, None]] = {}
+        """The subscriptions of each client."""
+        self._numbers: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+        """The clients that have any: their numbers, and back."""
         self._next = 0
 
     def advertise(self, local: Local, advertisement: Advertisement) -> None:
         self.advertisements[local] = advertisement
-        self._unrestricted.clear()
+        self.unrestricted.clear()
         self._advertisers.setdefault(local.client, {})[local] = None
 
     def unadvertise(self, local: Local) -> None:
         del self.advertisements[local]
-        self._unrestricted.clear()
+        self.unrestricted.clear()
         del self._advertisers[local.client][local]
         if not self._advertisers[local.client]:
             del self._advertisers[local.client]
 
     def subscribe(self, local: Local, subscription: Subscription, echo: bool) -> None:
         self.subscriptions[local] = subscription
-        self._next += 1
-        self._matcher.add(self._next, subscription.type, subscription.filter)
-        self._numbers[local] = self._next
-        self._client_of[self._next], self._request_of[self._next] = local
+        if local.client not in self._subscribers:
+            self._next += 1
+            self._subscribers[local.client], self._numbers[local.client] = {}, self._next
+            self._names[self._next] = local.client
+        self._subscribers[local.client][local] = None
+        self._matcher.add(self._number(local), subscription.type, subscription.filter)
         if not echo:
             self._without_echo.add(local)
 
     def unsubscribe(self, local: Local) -> None:
         del self.subscriptions[local]
-        number = self._numbers.pop(local)
-        self._matcher.remove(number)
-        del self._client_of[number], self._request_of[number]
+        self._matcher.remove(self._number(local))
         self._without_echo.discard(local)
+        del self._subscribers[local.client][local]
+        if not self._subscribers[local.client]:
+            del self._subscribers[local.client], self._names[self._numbers.pop(local.client)]
+
+    def _number(self, local: Local) -> int:
+        """As the matcher knows it: a client's subscriptions lie together, in the order of their requests."""
+        return self._numbers[local.client] << _REQUEST_BITS | local.request
 
     def types_changed(self) -> None:
-        self._unrestricted.clear()
+        self.unrestricted.clear()
 
     def interested(self, contents: Sequence[Content], packets: Sequence[Packet], own: bool) -> list[Interested]:
         """For each event the clients that get it, each with the subscriptions that matched.
@@ -73,48 +84,55 @@ class Clients:
         """
         if not self.subscriptions:
             return [NO_CLIENTS] * len(packets)
-        found = self._matcher.match_many(contents)
+        answers = self._by_client(*self._matcher.numbers_many(contents))
+        if not (own and self._without_echo):
+            return answers
         return [
-            self._by_client(numbers, packet.event.publisher if own else None) if numbers else NO_CLIENTS
-            for numbers, packet in zip(found, packets, strict=True)
+            self._without_echoes(some, packet.event.publisher) for some, packet in zip(answers, packets, strict=True)
         ]
 
-    def _by_client(self, matched: list[int], publisher: str | None) -> Interested:
-        clients = set(map(self._client_of.__getitem__, matched))
-        if len(clients) == 1:
-            found = {clients.pop(): tuple(map(self._request_of.__getitem__, matched))}
-        else:
-            found = {}
-            for number in matched:
-                client = self._client_of[number]
-                found[client] = (*found.get(client, ()), self._request_of[number])
-        return found if publisher not in found or not self._without_echo else self._without_echoes(found, publisher)
+    def _by_client(self, numbers: Any, ends: list[int]) -> list[Interested]:
+        """What was found for each event, client by client."""
+        names, clients = self._names, (numbers >> _REQUEST_BITS).tolist()
+        requests = (numbers & REQUESTS[-1]).tolist()
+        answers: list[Interested] = []
+        begin = 0
+        for end in ends:
+            if begin == end:
+                answers.append(NO_CLIENTS)
+            elif clients[begin] == clients[end - 1]:  # mostly, and quickly
+                answers.append(((names[clients[begin]], tuple(requests[begin:end])),))
+            else:
+                runs = groupby(zip(clients[begin:end], requests[begin:end], strict=True), itemgetter(0))
+                answers.append(tuple((names[client], tuple(request for _, request in run)) for client, run in runs))
+            begin = end
+        return answers
 
     def _without_echoes(self, found: Interested, publisher: str) -> Interested:
         """The publisher gets its own event by those subscriptions only that want it back."""
-        wanted = tuple(one for one in found[publisher] if Local(publisher, one) not in self._without_echo)
-        return {
-            client: requests if client != publisher else wanted
-            for client, requests in found.items()
-            if client != publisher or wanted
-        }
+        without = self._without_echo
+        wanted = (
+            (client, requests)
+            if client != publisher
+            else (client, tuple(one for one in requests if Local(client, one) not in without))
+            for client, requests in found
+        )
+        return tuple((client, requests) for client, requests in wanted if requests)
 
     def advertisements_of(self, client: str) -> list[Local]:
         return list(self._advertisers.get(client, ()))
 
     def subscriptions_of(self, client: str) -> list[Local]:
-        return [local for local in self.subscriptions if local.client == client]
+        return list(self._subscribers.get(client, ()))
 
     def may_publish(self, types: Types, event: Event) -> bool | None:
         """Whether the publisher's advertisements allow the event; None if it has none for this type at all."""
-        if (event.publisher, event.type) in self._unrestricted:
-            return True
         lineage, allowed = types.lineage(event.type), None
         for local in self._advertisers.get(event.publisher, ()):
             advertisement = self.advertisements[local]
             if advertisement.type in lineage:
                 if advertisement.filter == _ALL:
-                    self._unrestricted.add((event.publisher, event.type))
+                    self.unrestricted.add((event.publisher, event.type))
                 if advertisement.filter.matches(event.attributes):
                     return True
                 allowed = False

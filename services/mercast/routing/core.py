@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, repeat
+from operator import attrgetter
 from typing import Any, cast
 
 from mercast.content.errors import ContentError
@@ -25,7 +26,7 @@ from mercast.overlay.routes import NO_HOP
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import ENTRY, Splitter
 from mercast.protocol import stimuli
-from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Reported, Send, Settled, Tap
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.messages import (
     Control,
     Forward,
@@ -39,7 +40,7 @@ from mercast.protocol.messages import (
     Update,
 )
 from mercast.protocol.rows import FIRST, FURTHER, Copied, Delivered, Dropped, Published, Row
-from mercast.protocol.stimuli import Stimulus
+from mercast.protocol.stimuli import REQUESTS, Stimulus
 from mercast.routing.clients import NO_CLIENTS, Clients, Interested
 from mercast.routing.declared import Declared
 from mercast.routing.parked import Parked
@@ -48,6 +49,9 @@ from mercast.routing.settings import Settings
 
 _new = tuple.__new__
 """Makes a named tuple in half of the time that its own constructor takes: for those that each event needs."""
+
+
+_traced = attrgetter("traced")
 
 
 class Core(ABC):
@@ -229,8 +233,8 @@ class Core(ABC):
 
     def _check_new(self, local: Local) -> None:
         """A request is known by its number while anything of it is left."""
-        if local.request < 1:
-            raise ContentError(f"there is no request {local.request}: number requests upwards from 1")
+        if local.request not in REQUESTS:
+            raise ContentError(f"there is no request {local.request}: number requests upwards from 1 to {REQUESTS[-1]}")
         made = local in self.clients.advertisements or local in self.clients.subscriptions
         if made or Request(*local) in self._settle_by:
             raise ContentError(f"request {local.request} has been made before: number requests upwards from 1")
@@ -282,15 +286,17 @@ class Core(ABC):
         self.exchange.close_if_settled(request)
 
     def _publish(self, *asked: stimuli.Publish) -> None:
-        accepted: list[tuple[int, Packet]] = []
+        requests: list[int] = []
+        packets: list[Packet] = []
         for one in asked:
             try:
-                accepted.append((one.request, self._accept(one)))
+                packets.append(self._accept(one))
+                requests.append(one.request)
             except ContentError as error:
-                self._send_off(accepted)
-                accepted = []
+                self._send_off(requests, packets)
+                requests, packets = [], []
                 self._effects.append(Answer(one.client, one.request, refused=str(error)))
-        self._send_off(accepted)
+        self._send_off(requests, packets)
 
     def _accept(self, asked: stimuli.Publish) -> Packet:
         client, _, type_, attributes, time, payload, content_type, trace, traced, encoded = asked
@@ -298,42 +304,63 @@ class Core(ABC):
         said = (id_, type_, attributes, time, client, content_type, trace, payload, encoded, b"")
         event = check_event(_new(Event, said))
         self.types.check_attributes(type_, event.attributes)
-        self._check_advertised(asked, event)
+        if (client, type_) not in self.clients.unrestricted:
+            self._check_advertised(asked, event)
         self._sequence += 1
         return _new(Packet, (event, traced, ()))
 
-    def _send_off(self, accepted: list[tuple[int, Packet]]) -> None:
+    def _send_off(self, requests: list[int], packets: list[Packet]) -> None:
         """Events of local clients, with the numbers of their requests: to the clients here and on their way."""
-        packets = [packet for _, packet in accepted]
         contents = self.contents(packets)
         counts, interested = self.published(packets, contents), self.clients.interested(contents, packets, True)
-        for (request, packet), count, clients in zip(accepted, counts, interested, strict=True):
-            event = packet.event
-            self._deliver(packet, clients, 0)
-            self._effects.append(_new(Answer, (event.publisher, request, count + bool(clients), "")))
-            if self.taps(packet):
-                size, attributes = len(event.payload), dict(event.attributes)
-                row = Published(event.id, event.time, event.type, attributes, count, size, len(clients))
-                self._write(packet, row)
+        if any(interested):
+            counts = [count + bool(clients) for count, clients in zip(counts, interested, strict=True)]
+            self._deliver(packets, interested)
+        if self._sampling or any(map(_traced, packets)):
+            for packet, count, clients in zip(packets, counts, interested, strict=True):
+                if self._taps(packet):
+                    self._write_delivered(packet, clients, 0)
+                    self._write_published(packet, count - bool(clients), len(clients))
+        self._acknowledge(requests, packets, counts)
+
+    def _write_published(self, packet: Packet, destinations: int, clients: int) -> None:
+        id_, type_, attributes, time = packet.event[:4]
+        size = len(packet.event.payload)
+        self._write(packet, Published(id_, time, type_, dict(attributes), destinations, size, clients))
+
+    def _acknowledge(self, requests: list[int], packets: list[Packet], counts: list[int]) -> None:
+        """Publishes that follow each other have one receipt."""
+        at = 0
+        while at < len(requests):
+            client, first, begin = packets[at].event.publisher, requests[at], at
+            at += 1
+            while at < len(requests) and requests[at] == first + at - begin and packets[at].event.publisher == client:
+                at += 1
+            self._effects.append(Receipts(client, first, tuple(counts[begin:at])))
 
     def _check_advertised(self, asked: stimuli.Publish, event: Event) -> None:
         """Publishing without an advertisement for the type advertises all of it."""
         allowed = self.clients.may_publish(self.types, event)
         if allowed is None:
             local = Local(asked.client, -asked.request)  # as no client can number it
-            if asked.request < 1 or local in self.clients.advertisements:
+            if asked.request not in REQUESTS or local in self.clients.advertisements:
                 raise ContentError(f"request {asked.request}: number requests upwards from 1, each once")
             self._add_advertisement(local, Advertisement(asked.type), Request(asked.client, -1))
         elif not allowed:
             raise ContentError(f"the event lies outside what {asked.client!r} has advertised for type {asked.type!r}")
 
-    def _deliver(self, packet: Packet, clients: Interested, hops: int) -> None:
+    def _deliver(self, packets: Sequence[Packet], interested: Sequence[Interested]) -> None:
         """One copy to each client, with the subscriptions that matched."""
-        event, taps = packet.event, self.taps(packet)
-        for client, subscriptions in clients.items():
-            self._effects.append(_new(Deliver, (client, event, subscriptions)))
-            if taps:
-                self._write(packet, Delivered(event.id, event.time, client, subscriptions, hops))
+        self._effects += [
+            _new(Deliver, (client, packet.event, subscriptions))
+            for packet, clients in zip(packets, interested, strict=True)
+            for client, subscriptions in clients
+        ]
+
+    def _write_delivered(self, packet: Packet, clients: Interested, hops: int) -> None:
+        event = packet.event
+        for client, subscriptions in clients:
+            self._write(packet, Delivered(event.id, event.time, client, subscriptions, hops))
 
     def take_in(self, forward: Forward, neighbour: int) -> list[Packet]:
         """Deliver events that came from a neighbour, but those that were here before; the new ones."""
@@ -365,31 +392,32 @@ class Core(ABC):
         ]
         interested = iter(self.clients.interested(self.contents(new), new, False))
         for forward, neighbour, seen in arrivals:
-            wanted = repeat(False) if seen is None else self._take_in(forward, seen, interested)
+            wanted = repeat(NO_CLIENTS) if seen is None else self._take_in(forward, seen, interested)
             self._copied(forward, neighbour, wanted)
 
-    def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[bool]:
-        """For each event, whether somebody wants it."""
-        wanted = []
-        for packet, how in zip(forward.packets, seen, strict=True):
-            clients = next(interested) if how is Seen.NEW else NO_CLIENTS
-            if how is Seen.NEW:
-                self._deliver(packet, clients, forward.hops)
-            else:
-                self.drop(packet, how.value)
-            wanted.append(bool(clients))
+    def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[Interested]:
+        """For each event, who gets it."""
+        packets = forward.packets
+        wanted = [next(interested) if how is Seen.NEW else NO_CLIENTS for how in seen]
+        self._deliver(packets, wanted)
+        if self._sampling or forward.traced or seen.count(Seen.NEW) < len(seen):
+            for packet, how, clients in zip(packets, seen, wanted, strict=True):
+                if how is not Seen.NEW:
+                    self.drop(packet, how.value)
+                elif self._taps(packet):
+                    self._write_delivered(packet, clients, forward.hops)
         return wanted
 
-    def _copied(self, forward: Forward, neighbour: int, interested: Iterable[bool]) -> None:
+    def _copied(self, forward: Forward, neighbour: int, interested: Iterable[Interested]) -> None:
         """Rows of the copies that came in."""
         if not (self._sampling or forward.traced):
             return
-        tapped = [(packet, wanted) for packet, wanted in zip(forward.packets, interested) if self.taps(packet)]  # noqa: B905
+        tapped = [(packet, wanted) for packet, wanted in zip(forward.packets, interested) if self._taps(packet)]  # noqa: B905
         before = self._received_before.see_all(packet.event.id for packet, _ in tapped)
         hops, length = forward.hops, len(forward.destinations) // ENTRY
         for (packet, wanted), seen in zip(tapped, before, strict=True):
             event, copy = packet.event, FIRST if seen is Seen.NEW else FURTHER
-            self._write(packet, Copied(event.id, event.time, neighbour, hops, length, copy, wanted))
+            self._write(packet, Copied(event.id, event.time, neighbour, hops, length, copy, bool(wanted)))
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -508,14 +536,14 @@ class Core(ABC):
 
     def drop(self, packet: Packet, why: str) -> None:
         self.dropped[why] += 1
-        if self.taps(packet):
+        if self._taps(packet):
             self._write(packet, Dropped(packet.event.id, packet.event.time, why))
 
     # -- taps --------------------------------------------------------------------------------------------------------
 
-    def taps(self, packet: Packet) -> bool:
+    def _taps(self, packet: Packet) -> bool:
         """Whether rows are to be written about an event."""
-        return packet.traced or self._samples(packet.event.id)
+        return packet.traced or (self._sampling and self._samples(packet.event.id))
 
     def _write(self, packet: Packet, row: Row) -> None:
         self._rows.append(row)
@@ -599,7 +627,7 @@ class Core(ABC):
 
 def together(destinations: bytes, hops: int, packets: Sequence[Packet], note: Any = None) -> Forward:
     """Events that go the same way."""
-    return Forward(destinations, hops, tuple(packets), note, any(packet.traced for packet in packets))
+    return Forward(destinations, hops, tuple(packets), note, any(map(_traced, packets)))
 
 
 def _ids(packets: Iterable[Packet]) -> list[EventId]:

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from mercast.protocol import stimuli
-from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Reported, Send, Settled, Tap
+from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing import recording
 from mercast.routing.core import Core
@@ -55,6 +55,8 @@ class Simulator:
         self.brokers: dict[int, Core] = {}
         self.deliveries: list[Delivery] = []
         self.answers: dict[tuple[int, str, int], Answer] = {}
+        self.receipts: dict[tuple[int, str, int], int] = {}
+        """The destinations of each publish that was accepted."""
         self.settled: dict[tuple[int, str, int], Settled] = {}
         self.rows: list[tuple[int, Any]] = []
         self.reports: list[tuple[int, Reported]] = []
@@ -254,6 +256,10 @@ class Simulator:
                     self._send(broker, neighbour, messages)
                 case Answer(client, request):
                     self.answers[broker, client, request] = effect
+                case Receipts(client, first, counts):
+                    self.receipts.update(
+                        ((broker, client, request), count) for request, count in enumerate(counts, first)
+                    )
                 case Reported():
                     self.reports.append((broker, effect))
                 case Settled(client, request):

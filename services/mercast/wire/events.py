@@ -37,6 +37,8 @@ _STRINGS, _STRING_BYTES = 10_000, 256
 _KINDS = frozenset((str, float, bool, type(None)))
 """What attributes are once they have passed the door (content/values.py), or ints."""
 
+_read_content, _read_stamp, _read_json = _CONTENT.unpack_from, _STAMP.unpack_from, orjson.loads
+
 
 # -- content ---------------------------------------------------------------------------------------------------------
 
@@ -87,7 +89,7 @@ Content: TypeAlias = tuple[str, dict[str, Any], bytes, str, str | None]
 def decode_content(data: bytes, at: int = 0) -> Content:
     """The content that starts there."""
     try:
-        header, type_, content_type, trace, attributes = _CONTENT.unpack_from(data, at)
+        header, type_, content_type, trace, attributes = _read_content(data, at)
     except error:
         raise ProtocolError("the content of an event ends in its header") from None
     begin = at + header
@@ -98,13 +100,14 @@ def decode_content(data: bytes, at: int = 0) -> Content:
     if header < _CONTENT.size or d > len(data):
         raise ProtocolError("the lengths in the header of an event's content are wrong")
     try:
-        read = orjson.loads(data[c:d])
+        read = _read_json(data[c:d])
     except orjson.JSONDecodeError as error_:
         raise ProtocolError(f"an event's attributes are not JSON: {error_}") from None
     if type(read) is not dict:
         raise ProtocolError("an event's attributes are not a JSON object")
+    name = data[begin:a]
     return (
-        text(data[begin:a]),
+        _strings.get(name) or text(name),
         read,
         data[d:],
         text(data[a:b]) if content_type else PLAIN_BYTES,
@@ -138,19 +141,22 @@ def encode_packet(packet: Packet) -> bytes:
     event, traced, crossed = packet
     if event.stamped:
         return event.stamped
-    publisher = event.publisher.encode()
-    stamp = _STAMP.pack(_STAMP.size, _TRACED * traced, *event.id, event.time, len(publisher), len(crossed))
-    content = event.encoded or encode_content(
-        event.type, event.attributes, event.payload, event.content_type, event.trace
+    (broker, incarnation, sequence), type_, attributes, time, publisher, content_type, trace, payload, content, _ = (
+        event
     )
+    if not content:
+        content = encode_content(type_, attributes, payload, content_type, trace)
+    name = publisher.encode()
+    flags, clusters = _TRACED if traced else 0, len(crossed)
+    stamp = _STAMP.pack(_STAMP.size, flags, broker, incarnation, sequence, time, len(name), clusters)
     if crossed:
         stamp += b"".join(cluster.to_bytes(2, "big") for cluster in crossed)
-    return stamp + publisher + content
+    return stamp + name + content
 
 
 def decode_packet(data: bytes) -> Packet:
     try:
-        header, flags, broker, incarnation, sequence, time, publisher, crossed = _STAMP.unpack_from(data)
+        header, flags, broker, incarnation, sequence, time, publisher, crossed = _read_stamp(data)
     except error:
         raise ProtocolError("an event ends in its stamp") from None
     a = header + 2 * crossed
@@ -159,7 +165,9 @@ def decode_packet(data: bytes) -> Packet:
         raise ProtocolError("the lengths in an event's stamp are wrong")
     clusters = tuple(int.from_bytes(data[k : k + 2], "big") for k in range(header, a, 2)) if crossed else ()
     type_, attributes, payload, content_type, trace = decode_content(data, b)
-    id_, client = _new(EventId, (broker, incarnation, sequence)), text(data[a:b])
+    name = data[a:b]
+    client = _strings.get(name) or text(name)
+    id_ = _new(EventId, (broker, incarnation, sequence))
     event = _new(Event, (id_, type_, attributes, time, client, content_type, trace, payload, b"", data))
     return _new(Packet, (event, flags & _TRACED != 0, clusters))
 

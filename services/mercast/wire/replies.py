@@ -1,6 +1,7 @@
 """What brokers say to their clients."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct, error, pack, unpack, unpack_from
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ _NUMBER = 4
 _EVENT = Struct(">H")
 """How many subscriptions matched; their numbers follow."""
 
+_AN_EVENT = int(Kind.EVENT)
+
 _MOST = 0xFFFF
 """Subscriptions that are named with one event; a client with more that match is told of these."""
 
@@ -40,8 +43,14 @@ def event(event_: Event, subscriptions: Sequence[int]) -> bytes:
     if len(subscriptions) > _MOST:
         subscriptions = subscriptions[:_MOST]
     packet, count = event_.stamped or encode_packet(Packet(event_)), len(subscriptions)
-    length = 1 + _EVENT.size + 4 * count + len(packet)
-    return pack(f">IBH{count}I", length, Kind.EVENT, count, *subscriptions) + packet
+    head = _event_head(count)
+    return head.pack(head.size - _NUMBER + len(packet), _AN_EVENT, count, *subscriptions) + packet
+
+
+@lru_cache(maxsize=1024)
+def _event_head(count: int) -> Struct:
+    """Length, kind, how many subscriptions matched, their numbers."""
+    return Struct(f">IBH{count}I")
 
 
 def receipts(first: int, counts: Sequence[int]) -> bytes:

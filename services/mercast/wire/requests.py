@@ -11,7 +11,7 @@ from mercast.content.filter import Filter
 from mercast.content.types import AttributeType, Declaration
 from mercast.content.values import check_name
 from mercast.protocol import stimuli
-from mercast.protocol.stimuli import Stimulus
+from mercast.protocol.stimuli import REQUESTS, Stimulus
 from mercast.wire.events import decode_content
 from mercast.wire.frames import FRAME_BYTES, Kind, ProtocolError, frame
 from mercast.wire.hello import field, read_json
@@ -20,9 +20,6 @@ _PUBLISH = Struct(">IB")
 """Request, flags."""
 
 _TRACED = 1
-
-REQUESTS = range(1, 2**32)
-"""The numbers of requests: four bytes name them in EVENT and RECEIPTS."""
 
 CONTENT_BYTES = FRAME_BYTES - 512 * 1024
 """Of an event: with what brokers add it must fit a frame between them, and one to a subscriber."""
