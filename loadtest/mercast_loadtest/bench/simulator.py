@@ -55,7 +55,7 @@ def measure(brokers: int, events: int, seed: int) -> Result:
         simulator.run(simulator.now + 1)
         seconds += perf_counter() - started
         deliveries += len(simulator.deliveries)
-        for record in (simulator.deliveries, simulator.rows, simulator.answers):
+        for record in (simulator.deliveries, simulator.rows, simulator.receipts):
             record.clear()
     hops = simulator.messages_sent - before
     yardstick = _walked(Walk(topology), min(events, TOGETHER))
