@@ -9,9 +9,12 @@ import pytest
 from live import PATIENCE, Mesh, agree, ask, metrics, rss, until
 
 from mercast import blocking
+from mercast.content import Event, EventId
+from mercast.protocol.messages import Forward, Packet
 from mercast.wire import requests
 from mercast.wire.frames import FRAME_BYTES, HELLO_BYTES, Framing, Kind, frame
 from mercast.wire.hello import VERSIONS, hello, read_json
+from mercast.wire.peers import encode_message
 
 HANDSHAKE = 1.0
 MIB = 1024 * 1024
@@ -187,6 +190,17 @@ def test_half_frames_take_little_memory(mesh, others):
     until(lambda: denied(mesh[1]) == count + HALF_OPEN + len(ports), lambda: f"{denied(mesh[1])} after {count}")
     for broker, at_first in zip(mesh.brokers.values(), before, strict=True):
         assert rss(broker.pid) - at_first < MOST_GROWTH
+
+
+def test_an_event_that_cannot_be_read_is_counted_and_the_link_stays(mesh):
+    noise = encode_message(Forward((1).to_bytes(2, "little"), 1, (Packet(Event(EventId(7, 1, 1), "q", {}, 0, "p")),)))
+    noise = noise[:-2] + b"[]"  # the attributes
+    with calling(mesh[1].peer) as connection:
+        connection.sendall(PEER_HELLO + noise + frame(Kind.PING, b"there?"))
+        answer, framing = [], Framing(FRAME_BYTES)
+        while (Kind.PONG, b"there?") not in answer:
+            answer += framing.feed(connection.recv(65536))
+        assert metrics(mesh[1])["mercast_events_dropped_total", "unreadable"] == 1
 
 
 def test_frames_of_the_other_port_are_skipped(mesh):

@@ -21,8 +21,10 @@ class Counters:
     )
 
     def __init__(self) -> None:
-        self.published = self.refused = 0
-        """Events of local clients: accepted; not accepted."""
+        self.published = 0
+        """Events of local clients that were accepted."""
+        self.refused = 0
+        """Requests of local clients, publishes among them, that were not."""
         self.received = self.forwarded = self.delivered = 0
         """Events: from neighbours, to neighbours, to clients."""
         self.dropped: Counter[str] = Counter()

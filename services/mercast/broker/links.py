@@ -13,7 +13,7 @@ from mercast.protocol.messages import Forward, Message
 from mercast.protocol.stimuli import Received
 from mercast.wire import hello
 from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, frame
-from mercast.wire.peers import decode_message
+from mercast.wire.peers import decode_message, events_in
 
 log = structlog.get_logger()
 
@@ -149,6 +149,8 @@ class Link(Outgoing):
                 messages.append(message)
                 if type(message) is Forward:
                     self.broker.counters.received += len(message.packets)
+                    if len(message.packets) < events_in(body):
+                        self.broker.counters.dropped["unreadable"] += events_in(body) - len(message.packets)
             elif kind == Kind.MEMBERS:
                 try:
                     self.host.learn(from_json(hello.read_json(body).get("members")), self.neighbour)

@@ -51,16 +51,18 @@ class BrokerCollector(Collector):
         counters = self._broker.counters
         for name, what, value in (
             ("published", "Events of local clients that were accepted.", counters.published),
-            ("refused", "Events of local clients that were not accepted.", counters.refused),
             ("received", "Events that came from neighbours.", counters.received),
             ("forwarded", "Events that were sent to neighbours, each counted once per neighbour.", counters.forwarded),
             ("delivered", "Events that were sent to clients, each counted once per client.", counters.delivered),
+            ("matched", "Events that met a table with filters in it.", self._broker.core.work.matches),
         ):
             yield CounterMetricFamily(f"mercast_events_{name}", what, value)
         yield _counters("mercast_events_dropped", "Events that went no further.", "reason", counters.dropped)
 
     def _connections(self) -> Iterator[Metric]:
         counters, broker = self._broker.counters, self._broker
+        refused = "Publishes and other requests of local clients that were not accepted."
+        yield CounterMetricFamily("mercast_requests_refused", refused, counters.refused)
         slow = "Clients that were disconnected because they did not read."
         yield CounterMetricFamily("mercast_slow_clients", slow, counters.slow_clients)
         denied = "Connections that were refused or cut off."
@@ -119,6 +121,8 @@ class BrokerCollector(Collector):
         buckets = list(zip(bounds, accumulate(self._lag.buckets), strict=True))
         late = "How late the event loop was, looked at ten times a second."
         yield HistogramMetricFamily("mercast_loop_lag_seconds", late, buckets, self._lag.total)
+        defects = "Exceptions that should not have been; the log has them."
+        yield CounterMetricFamily("mercast_defects", defects, self._broker.counters.defects)
 
 
 def _counters(name: str, what: str, label: str, values: Mapping[str, int]) -> Metric:

@@ -95,6 +95,11 @@ def decode_message(kind: int, body: bytes, me: int) -> Message | None:
     return None
 
 
+def events_in(body: bytes) -> int:
+    """How many events a FORWARD frame that was decoded had, with those that could not be read."""
+    return int(_FORWARD.unpack_from(body)[-1])
+
+
 def _decode_forward(body: bytes, me: int) -> Forward:
     try:
         header, flags, hops, destinations, note, count = _FORWARD.unpack_from(body)
