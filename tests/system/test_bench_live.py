@@ -41,6 +41,7 @@ def test_hop(tmp_path):
     assert result["delivered"] == result["published"] > 0
     assert (result["nats_events_per_second"] is None) == (result["note"] != "")
     assert "nats-server" in said
+    assert 0 < result["parts_us"]["of it matching"] < result["parts_us"]["the core"]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from mercast.broker.local import Local
-from mercast_loadtest.bench import nats, quotes
+from mercast_loadtest.bench import nats, parts, quotes
 from mercast_loadtest.bench.chain import EVENTS, WARM_UP
 from mercast_loadtest.bench.load import Run, around_brokers, around_nats, progress
 
@@ -27,8 +27,14 @@ class Result:
     content_bytes: int
     published: int
     delivered: int
+    parts_us: dict[str, float]
+    """Where the broker's time goes, without sockets and loop (bench/parts.py)."""
     note: str
     """Why there is nothing of nats-server, if there is not."""
+
+    @property
+    def parts_in_all(self) -> float:
+        return sum(each for name, each in self.parts_us.items() if name != parts.WITHIN)
 
 
 def measure(*, subscriptions: int, runs: int, seconds: float, seed: int) -> Result:
@@ -64,6 +70,7 @@ def measure(*, subscriptions: int, runs: int, seconds: float, seed: int) -> Resu
         content_bytes=quotes.CONTENT_BYTES,
         published=sum(run.published for run in ours),
         delivered=sum(run.delivered for run in ours),
+        parts_us=parts.measure(filters, contents),
         note="" if program else nats.MISSING,
     )
 

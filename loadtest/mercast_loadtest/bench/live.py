@@ -48,6 +48,9 @@ def print_hop(result: hop.Result) -> None:
         table.add_row("[bold]ratio of events/s", f"[bold]{result.ratio:.3f}")
         table.add_row("[bold]ratio of CPU", f"[bold]{result.cpu_ratio:.1f}")
     table.add_row("published, delivered", f"{result.published:,}, {result.delivered:,}")
+    for name, each in result.parts_us.items():
+        table.add_row(f"µs: {name}", f"{each:.2f}")
+    table.add_row("µs: sockets, loop and the rest", f"{result.cpu_us_per_event - result.parts_in_all:.2f}")
     console.print(table)
 
 
