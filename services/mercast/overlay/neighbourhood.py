@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from mercast.overlay.linkstate import LinkState
-from mercast.overlay.split import Split, Splitter, pack
+from mercast.overlay.split import Rule, Splitter, pack
 from mercast.protocol.messages import HeartBeat, Message, Record, Update
 
 Outgoing: TypeAlias = list[tuple[int, Message]]
@@ -59,12 +59,13 @@ class Neighbour:
 
 
 class Neighbourhood:
-    def __init__(self, state: LinkState, timing: Timing) -> None:
+    def __init__(self, state: LinkState, timing: Timing, rule: Rule) -> None:
         self.state = state
         self.neighbours: dict[int, Neighbour] = {}
         self._timing = timing
         self._next_beat = float("inf")
-        self._splitter: Splitter | None = None
+        self._rule: Rule = rule
+        self._splitter = Splitter(state.routes, rule)
 
     def begin_with(self, now: float, links: dict[int, int], records: Iterable[Record]) -> None:
         """As if all these links had come up one by one, and all news had arrived."""
@@ -72,7 +73,7 @@ class Neighbourhood:
         self._next_beat = now + self._timing.heart_beat
         for count in range(1, len(links) + 1):
             self.state.set_links(dict(list(links.items())[:count]))
-        self._learn(tuple(records))
+        self.state.learn(tuple(records))
 
     def link_up(self, now: float, neighbour: int, cost: int) -> Outgoing:
         """The new neighbour gets all records; the others get the one that changed."""
@@ -108,31 +109,25 @@ class Neighbourhood:
 
     def heard_update(self, neighbour: int, update: Update) -> Outgoing:
         """Take the records in, then send them on: to the rest of the list, or what is news to the other neighbours."""
-        news = self._learn(update.records)
+        news = self.state.learn(update.records)
         if update.destinations != FLOODED:
             return self._along(update.destinations, update.hops + 1, update.records)
         flooded = Update(FLOODED, update.hops + 1, tuple(news))
         return [(who, flooded) for who in self.neighbours if who != neighbour] if news else []
 
-    def split(self, destinations: bytes) -> Split:
-        """By the paper's rule, over the routes of now."""
-        if self._splitter is None:
-            self._splitter = Splitter(self.state.routes)
-        return self._splitter(destinations)
+    @property
+    def split(self) -> Splitter:
+        """Over the routes of now."""
+        if self._splitter.routes is not self.state.routes:
+            self._splitter = Splitter(self.state.routes, self._rule)
+        return self._splitter
 
     def _everything(self) -> Update:
         return Update(FLOODED, 0, tuple(self.state.known()))
 
     def _links_changed(self) -> Outgoing:
         record = self.state.set_links({who: one.cost for who, one in self.neighbours.items()})
-        self._splitter = None
         return self._along(pack(self.state.reachable - {self.state.me}), 0, (record,))
-
-    def _learn(self, records: tuple[Record, ...]) -> list[Record]:
-        news = self.state.learn(records)
-        if news:
-            self._splitter = None
-        return news
 
     def _along(self, destinations: bytes, hops: int, records: tuple[Record, ...]) -> Outgoing:
         return [(hop, Update(part, hops, records)) for hop, part in self.split(destinations) if hop in self.neighbours]

@@ -24,7 +24,7 @@ from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Neighbourhood, Outgoing
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.seen import Seen, SeenWindow
-from mercast.overlay.split import ENTRY, Splitter
+from mercast.overlay.split import ENTRY
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.messages import (
@@ -62,7 +62,7 @@ class Core(ABC):
         self._knows_types: set[int] = set()
         """Neighbours that have been told all statements."""
         self.state = LinkState(me, incarnation)
-        self.neighbourhood = Neighbourhood(self.state, self.settings.timing)
+        self.neighbourhood = Neighbourhood(self.state, self.settings.timing, self.settings.rule)
         self.exchange = Exchange(me, incarnation, _Listening(self), self.settings.patience)
         self.work = Work()
         self.clients = Clients(self.make_table())
@@ -84,7 +84,6 @@ class Core(ABC):
         at once, and to be written about."""
         self._waits_until: float | None = None
         """Of what was parked before and is tried again."""
-        self._splitter: Splitter | None = None
         self.dropped: Counter[str] = Counter()
         """Events by the reason why they went no further."""
         self._sampling, self._samples = self.settings.sampling > 0, sampler(self.settings.sampling)
@@ -504,12 +503,6 @@ class Core(ABC):
     @property
     def hop_limit(self) -> int:
         return max(self.settings.least_hops, 2 * len(self.state.reachable))
-
-    @property
-    def split(self) -> Splitter:
-        if self._splitter is None or self._splitter.routes is not self.state.routes:
-            self._splitter = Splitter(self.state.routes, self.settings.rule)
-        return self._splitter
 
     def send(self, neighbour: int, message: Message) -> None:
         self._outbox.setdefault(neighbour, []).append(message)

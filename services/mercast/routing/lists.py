@@ -32,7 +32,7 @@ class ListRouting(Core):
 
     def _multicast(self, forward: Forward, neighbour: int) -> None:
         hops, packets = forward.hops, forward.packets
-        split = self.split(forward.destinations)
+        split = self.neighbourhood.split(forward.destinations)
         if neighbour != self.me and all(hop != self.me for hop, _ in split):
             self.pass_by(forward, neighbour)
         for hop, part in split:
