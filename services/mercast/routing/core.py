@@ -443,7 +443,7 @@ class Core(ABC):
             case HeartBeat():
                 self._send_all(self.neighbourhood.heard_beat(self._now, neighbour, message))
             case Update():
-                if message.hops <= self.hop_limit:
+                if not self.went_too_far(message.hops):
                     before = self.state.routes
                     self._send_all(self.neighbourhood.heard_update(neighbour, message))
                     if self.state.routes is not before:  # there was news
@@ -452,7 +452,7 @@ class Core(ABC):
     def _control(self, message: Control) -> None:
         if message.target == self.me:
             self.exchange.receive(message)
-        elif message.hops < self.hop_limit:
+        elif not self.went_too_far(message.hops):
             self._route(message._replace(hops=message.hops + 1))
 
     def _route(self, message: Control) -> None:
@@ -500,9 +500,9 @@ class Core(ABC):
 
     # -- events on their way -----------------------------------------------------------------------------------------
 
-    @property
-    def hop_limit(self) -> int:
-        return max(self.settings.least_hops, 2 * len(self.state.reachable))
+    def went_too_far(self, hops: int) -> bool:
+        """Whether a message has been on the way for longer than any way is: it may be going in circles."""
+        return hops > self.settings.least_hops and hops > 2 * len(self.state.reachable)
 
     def send(self, neighbour: int, message: Message) -> None:
         self._outbox.setdefault(neighbour, []).append(message)
@@ -547,7 +547,7 @@ class Core(ABC):
         """Towards the broker of the publisher; what has no route is lost."""
         if report.target == self.me:
             self._effects.append(Reported(report.client, report.broker, report.row))
-        elif report.hops <= self.hop_limit:
+        elif not self.went_too_far(report.hops):
             hop = self.state.routes.next_hop(report.target)
             if hop != NO_HOP:
                 self.send(hop, report._replace(hops=report.hops + 1))

@@ -23,7 +23,7 @@ class ListRouting(Core):
             self._multicast(together(destinations, hops, [packet for _, packet in run]), self.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
-        if forward.hops > self.settings.least_hops and forward.hops > self.hop_limit:
+        if self.went_too_far(forward.hops):
             if neighbour != self.me:  # else it was parked here, and counted when it came
                 self.pass_by(forward, neighbour)
             self.drop_all((forward,), "hop limit")
