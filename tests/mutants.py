@@ -36,9 +36,9 @@ SUITES = {
         *(f"unit/test_{name}.py" for name in ("parser", "types", "values", "workloads")),
     ],
     ("overlay", "routing"): [
-        *(f"unit/test_{name}.py" for name in ("channel", "construct", "declared", "organise", "passing_on", "prt")),
-        *("unit/test_routes.py", "sim/test_convergence.py", "sim/test_batch.py", "sim/test_fbr.py", "scenarios"),
-        *("sim/test_faults.py", "sim/test_recording.py", "sim/test_traced.py"),
+        *(f"unit/test_{name}.py" for name in ("channel", "construct", "declared", "organise", "parked", "passing_on")),
+        *("unit/test_prt.py", "unit/test_routes.py", "scenarios"),
+        *(f"sim/test_{name}.py" for name in ("batch", "convergence", "doors", "faults", "fbr", "recording", "traced")),
     ],
 }
 """Rooms, and the tests that are to notice what changes in them."""
