@@ -117,6 +117,15 @@ def test_unsubscribing_and_leaving_empty_the_tables(overlay):
     assert all(not core.r_srt for core in overlay.brokers.values())
 
 
+def test_who_has_left_is_told_nothing_more(overlay):
+    overlay.do(0, Advertise("p", 1, "quote", Filter()))
+    overlay.do(0, Advertise("q", 1, "quote", Filter()))
+    overlay.do(0, Leave("p"))
+    overlay.brokers[0].validate()
+    overlay.run(30)
+    assert overlay.settled.keys() == {(0, "q", 1)}
+
+
 def test_declared_types_reach_every_broker_and_make_subscriptions_to_their_parents_match(overlay):
     overlay.do(0, Advertise("p", 1, "bond", Filter()))
     overlay.do(3, Subscribe("s", 1, "quote", Filter.parse("price > 1")))

@@ -2,9 +2,10 @@
 
 import pytest
 
-from mercast.content import EventId, Filter
+from mercast.content import Event, EventId, Filter
+from mercast.overlay.split import pack
 from mercast.protocol.effects import Reported, Send
-from mercast.protocol.messages import Report
+from mercast.protocol.messages import Forward, Packet, Report
 from mercast.protocol.rows import FIRST, Copied, Delivered, Published
 from mercast.protocol.stimuli import Publish, Received, Subscribe
 from mercast.routing.destination.ddbr import DDBR
@@ -75,12 +76,18 @@ def test_rows_tell_all_of_an_event(strategy, type):
 
 
 def test_a_report_counts_its_hops_and_goes_no_further_than_events_do(line):
-    core = line.brokers[2]
-    row = Delivered(EventId(1, 1, 9), 0, "s", (1,), 2)
-    for hops, passed_on in ((0, True), (core.hop_limit, True), (core.hop_limit + 1, False)):
-        effects = core.handle(line.now, Received(3, (Report(1, hops, "p", 3, row),)))
-        sent = [(effect.neighbour, effect.messages) for effect in effects if isinstance(effect, Send)]
-        assert sent == ([(1, (Report(1, hops + 1, "p", 3, row),))] if passed_on else [])
+    core, event = line.brokers[2], Event(EventId(1, 1, 9), "quote", {}, 0, "p")
+
+    def sent(neighbour, message):
+        effects = core.handle(line.now, Received(neighbour, (message,)))
+        messages = {effect.neighbour: effect.messages for effect in effects if isinstance(effect, Send)}
+        return messages.get(1, ())
+
+    row = Copied(event.id, 0, 1, 1, 1, FIRST, False)
+    assert sent(1, Forward(pack([3]), 1, (Packet(event, True),), None, True)) == (Report(1, 1, "p", 2, row),)
+    for hops in (1, core.hop_limit):
+        assert sent(3, Report(1, hops, "p", 3, row)) == (Report(1, hops + 1, "p", 3, row),)
+    assert sent(3, Report(1, core.hop_limit + 1, "p", 3, row)) == ()
 
 
 def test_the_same_share_of_events_is_tapped_everywhere(line):

@@ -193,16 +193,17 @@ def test_after_a_loss_answers_pull_all_the_rest():
     assert [number for number, _ in applied] == list(range(1, 1_001))
 
 
-def test_one_message_never_carries_more_than_fits():
+def test_one_message_never_carries_more_than_fits_nor_a_digest_before_its_time():
     one, other = channels()
-    sizes, now = [], 0.0
+    sizes = []
     for number in range(1_000):
         one.put(Put(("key", number), number))
     while one.unsettled:
-        message = one.message(now, int)
+        message = one.message(0.0, int)
+        assert message.digest is None
         sizes.append(len(message.items))
         other.receive(message)
-        one.receive(other.message(now, int))
+        one.receive(other.message(0.0, int))
     assert sizes == [256, 256, 256, 232]
 
 
@@ -320,6 +321,17 @@ def test_of_two_that_are_told_only_the_one_in_reach_is_waited_for(between, lost,
     ask(between, FIRST, 2, 3)
     ask(between, SECOND, 2, 3, key=("key", 2))
     assert between.missing(FIRST) == between.missing(SECOND) == (left,)
+
+
+def test_nothing_is_to_be_done_for_who_is_out_of_reach(between):
+    assert [message.target for message in between.messages(0.0)] == [2, 3]
+    assert between.next_deadline() == 1.0
+    between.lose(2)
+    between.lose(3)
+    assert between.next_deadline() == float("inf")
+    assert between.messages(1.0) == []
+    between.regain(3)
+    assert [message.target for message in between.messages(1.0)] == [3]
 
 
 def test_who_gives_up_leaves_the_others_waiting(between):

@@ -1,7 +1,7 @@
 """Events that wait for a route: bounded in number and size, given up one by one, the oldest first."""
 
 from mercast.content import Event, EventId
-from mercast.limits import Limits
+from mercast.limits import DEFAULTS, Limits
 from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.split import pack
@@ -79,6 +79,14 @@ def test_what_waited_goes_on_as_it_came():
     [forward] = arrival.messages
     assert forwards(core.handle(1.0, Received(2, (news,)))) == [(2, forward._replace(hops=2))]
     assert dropped(core.handle(9.0, Tick())) == []
+
+
+def test_a_broker_drops_the_oldest_when_too_many_wait():
+    core = broker()
+    core.handle(0.0, for_three(1))
+    events = [Event(EventId(2, 1, 2 + n), "quote", {}, 0, "p") for n in range(DEFAULTS.parked)]
+    many = Forward(pack([3]), 1, tuple(map(Packet, events)))
+    assert dropped(core.handle(1.0, Received(2, (many,)))) == [(1, "no route")]
 
 
 def test_trying_in_vain_makes_nobody_wait_longer():
