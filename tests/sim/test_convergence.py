@@ -6,8 +6,9 @@ import networkx as nx
 import pytest
 
 from mercast.content import AttributeType, Declaration, Filter
+from mercast.protocol.effects import Send, Settled
 from mercast.protocol.messages import Record, Update
-from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Received, Subscribe, Unsubscribe
+from mercast.protocol.stimuli import Advertise, Declare, Leave, LinkDown, Publish, Received, Subscribe, Unsubscribe
 from mercast.routing.destination.ddbr import DDBR
 from mercast.routing.filtering.fbr import FBR
 from mercast.routing.filtering.flooding import Flooding
@@ -43,6 +44,22 @@ def test_an_event_reaches_exactly_the_matching_subscribers(overlay):
         (broker, f"s{broker}", (1,)) for broker in range(5)
     ]
     assert overlay.receipts[0, "p", 2] == 5
+
+
+def test_who_has_not_answered_in_time_is_named():
+    simulator = Simulator(lambda *who: DDBR(*who, Settings(settle_within=1.0)), seed=1)
+    simulator.build([(0, 1), (1, 2)])
+    simulator.run(5)
+    simulator.pause(2)
+    simulator.do(0, Advertise("p", 7, "quote", Filter()))
+    simulator.run(5.9)
+    assert not simulator.settled
+    simulator.run(6)
+    assert simulator.settled == {(0, "p", 7): Settled("p", 7, (2,))}
+    simulator.resume(2)
+    simulator.do(0, Advertise("p", 8, "quote", Filter()))
+    simulator.run(9)
+    assert simulator.settled[0, "p", 8] == Settled("p", 8)
 
 
 def test_what_cannot_be_done_is_refused_with_a_reason(overlay):
@@ -98,6 +115,15 @@ def test_unsubscribing_and_leaving_empty_the_tables(overlay):
     overlay.do(0, Leave("p"))
     overlay.run(12)
     assert all(not core.r_srt for core in overlay.brokers.values())
+
+
+def test_who_has_left_is_told_nothing_more(overlay):
+    overlay.do(0, Advertise("p", 1, "quote", Filter()))
+    overlay.do(0, Advertise("q", 1, "quote", Filter()))
+    overlay.do(0, Leave("p"))
+    overlay.brokers[0].validate()
+    overlay.run(30)
+    assert overlay.settled.keys() == {(0, "q", 1)}
 
 
 def test_declared_types_reach_every_broker_and_make_subscriptions_to_their_parents_match(overlay):
@@ -188,6 +214,14 @@ def test_a_record_that_no_table_can_hold_is_ignored(broker, cost):
     simulator.do(0, Publish("p", 1, "quote", {}, 0))
     assert simulator.brokers[0].state.reachable == {0, 1}
     assert broker not in simulator.brokers[0].state
+
+
+def test_links_that_a_broker_began_with_keep_their_cost():
+    core = DDBR(1, 1)
+    core.begin_with(0.0, {2: 5, 3: 7}, [Record(2, 1, 1, (0,), ((1, 5),)), Record(3, 1, 1, (0,), ((1, 7),))])
+    [sent] = [effect for effect in core.handle(0.5, LinkDown(2)) if isinstance(effect, Send)]
+    [update] = [message for message in sent.messages if isinstance(message, Update)]
+    assert (sent.neighbour, update.records) == (3, (Record(1, 1, 3, (0,), ((3, 7),)),))
 
 
 def test_a_broker_number_that_fits_no_list_is_refused():

@@ -7,7 +7,7 @@ from mercast.content.errors import ContentError
 from mercast.content.event import check_event
 from mercast.limits import Limits
 from mercast.protocol.effects import Answer
-from mercast.protocol.stimuli import Advertise, Batch, Declare, Publish, Subscribe
+from mercast.protocol.stimuli import Advertise, Batch, Declare, Publish, Subscribe, Unadvertise, Unsubscribe
 from mercast.routing.destination.ddbr import DDBR
 from mercast.sim.costs import Given
 from mercast.sim.simulator import Simulator
@@ -32,6 +32,23 @@ def answers(core, stimulus):
 def test_what_is_no_name_or_number_is_refused(stimulus):
     [answer] = answers(DDBR(1, 1), stimulus)
     assert answer.refused
+
+
+ASKED = [
+    Advertise("c", 1, "quote", Filter()),
+    Subscribe("c", 2, "quote", Filter()),
+    Declare("c", 3, Declaration("quote")),
+    Unsubscribe("c", 4, 2),
+    Unadvertise("c", 5, 1),
+]
+
+
+def test_every_request_is_answered_under_its_own_number():
+    core = DDBR(1, 1)
+    assert answers(core, Batch(tuple(ASKED))) == [Answer("c", number) for number in range(1, 6)]
+    refused = answers(core, Batch(tuple(asked._replace(request=-asked.request) for asked in ASKED)))
+    assert [answer[:2] for answer in refused] == [("c", -number) for number in range(1, 6)]
+    assert all("number requests upwards from 1" in answer.refused for answer in refused)
 
 
 def test_a_publish_does_not_replace_an_advertisement():

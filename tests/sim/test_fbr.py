@@ -6,11 +6,11 @@ from dataclasses import replace
 import networkx as nx
 import pytest
 
-from mercast.content import Advertisement, Filter, Subscription, Types
+from mercast.content import Advertisement, Declaration, Filter, Subscription, Types
 from mercast.overlay.neighbourhood import Timing
 from mercast.protocol.effects import Receipts, Send
 from mercast.protocol.messages import Control, Drop, Local, Put, Record
-from mercast.protocol.stimuli import Advertise, LinkDown, Publish, Received, Subscribe, Unsubscribe
+from mercast.protocol.stimuli import Advertise, Declare, LinkDown, Publish, Received, Subscribe, Unsubscribe
 from mercast.routing.filtering.fbr import FBR
 from mercast.routing.settings import Settings
 from mercast.sim.converged import converge
@@ -101,6 +101,17 @@ def test_covering_is_forgotten_with_the_subscription_that_covers():
     assert middle.asked() == {twin: interest("x > 1")}
     middle.asks_no_more(2, twin)
     assert middle.asked() == {narrow: interest("x > 2")}
+
+
+def test_what_is_covered_once_a_type_is_declared_is_taken_back():
+    middle = Middle("covering")
+    wide, narrow = (7, Local("s", 1)), (8, Local("s", 1))
+    middle.asks(2, wide, "x > 1")
+    middle.say(3, Put(("subscription", middle.TREE, narrow), Subscription("stock", Filter.parse("x > 2"))))
+    assert middle.asked().keys() == {wide, narrow}
+    middle.core.handle(0, Declare("c", 1, Declaration("stock", "quote")))
+    assert middle.asked() == {wide: interest("x > 1")}
+    middle.core.validate()
 
 
 @both

@@ -193,6 +193,34 @@ def test_after_a_loss_answers_pull_all_the_rest():
     assert [number for number, _ in applied] == list(range(1, 1_001))
 
 
+def test_one_message_never_carries_more_than_fits_nor_a_digest_before_its_time():
+    one, other = channels()
+    sizes = []
+    for number in range(1_000):
+        one.put(Put(("key", number), number))
+    while one.unsettled:
+        message = one.message(0.0, int)
+        assert message.digest is None
+        sizes.append(len(message.items))
+        other.receive(message)
+        one.receive(other.message(0.0, int))
+    assert sizes == [256, 256, 256, 232]
+
+
+def test_a_peer_that_has_forgotten_even_one_item_is_found_out():
+    one, other = channels()
+    one.put(Put(("key", 0), 0))
+    other.receive(one.message(0.0, int))
+    answer = other.message(0.0, int)
+    assert not one.is_forgotten_by(answer)
+    one.receive(answer)
+    assert not one.is_forgotten_by(answer)
+    for sign in (answer._replace(applied=0), answer._replace(heard=(0, 9))):
+        assert one.is_forgotten_by(sign)
+    other.forget()
+    assert one.is_forgotten_by(other.message(0.0, int))
+
+
 def test_a_lost_answer_is_asked_for():
     one, other = channels()
     one.put(Put(("key", 0), 0))
@@ -232,6 +260,16 @@ def test_a_restarted_peer_is_told_everything_again_and_its_old_words_go():
     assert pair.ears[1].tables[2] == {}
 
 
+def test_what_a_restarted_peer_had_not_answered_is_settled_when_it_has():
+    pair = Pair()
+    request = Request("client", 1)
+    ask(pair.exchanges[1], request, 2)
+    pair.restart(2)
+    assert pair.exchanges[1].missing(request) == (2,)
+    pair.run(10)
+    assert pair.exchanges[1].settled == [request]
+
+
 def test_one_side_may_forget_the_other():
     pair = Pair()
     pair.exchanges[1].tell(2, ("key", 1), "one", Request("client", 1))
@@ -244,6 +282,78 @@ def test_one_side_may_forget_the_other():
     pair.run(20)
     assert pair.ears[1].tables[2] == {("key", 2): "two"}
     assert pair.ears[2].tables[1] == {("key", 3): "three"}
+
+
+# -- one side with two peers that never answer -----------------------------------------------------------------------
+
+FIRST, SECOND = Request("client", 1), Request("client", 2)
+
+
+@pytest.fixture
+def between():
+    exchange = Exchange(1, 1, Ears(), Patience())
+    exchange.meet(2)
+    exchange.meet(3)
+    return exchange
+
+
+def ask(exchange, request, *peers, key=("key", 1)):
+    exchange.open(request)
+    for peer in peers:
+        exchange.tell(peer, key, "value", request)
+    exchange.close_if_settled(request)
+    exchange.validate()
+
+
+def test_a_request_waits_for_all_who_were_told_and_can_be_reached(between):
+    ask(between, FIRST, 2, 3)
+    assert between.missing(FIRST) == (2, 3)
+    between.lose(2)
+    assert (between.missing(FIRST), between.settled) == ((3,), [])
+    between.lose(3)
+    assert (between.missing(FIRST), between.settled) == ((), [FIRST])
+    between.validate()
+
+
+@pytest.mark.parametrize(("lost", "left"), [(2, 3), (3, 2)])
+def test_of_two_that_are_told_only_the_one_in_reach_is_waited_for(between, lost, left):
+    between.lose(lost)
+    ask(between, FIRST, 2, 3)
+    ask(between, SECOND, 2, 3, key=("key", 2))
+    assert between.missing(FIRST) == between.missing(SECOND) == (left,)
+
+
+def test_nothing_is_to_be_done_for_who_is_out_of_reach(between):
+    assert [message.target for message in between.messages(0.0)] == [2, 3]
+    assert between.next_deadline() == 1.0
+    between.lose(2)
+    between.lose(3)
+    assert between.next_deadline() == float("inf")
+    assert between.messages(1.0) == []
+    between.regain(3)
+    assert [message.target for message in between.messages(1.0)] == [3]
+
+
+def test_who_gives_up_leaves_the_others_waiting(between):
+    for request in (FIRST, SECOND):
+        ask(between, request, 2)
+    between.give_up(FIRST)
+    between.validate()
+    assert between.missing(SECOND) == (2,)
+    between.lose(2)
+    assert between.settled == [SECOND]
+
+
+def test_a_peer_that_is_told_anew_is_waited_for_as_before_and_so_is_the_other(between):
+    ask(between, FIRST, 2)
+    ask(between, SECOND, 3)
+    between.meet(2)
+    between.validate()
+    assert (between.missing(FIRST), between.missing(SECOND)) == ((2,), (3,))
+    between.lose(3)
+    assert between.settled == [SECOND]
+    between.lose(2)
+    assert between.settled == [SECOND, FIRST]
 
 
 # -- the window of seen events -----------------------------------------------------------------------------------------

@@ -203,6 +203,11 @@ def test_by_the_rule_carried_what_links_carry_for_others_counts():
         assert ring(4, asked, rule=rule).answer(request) == answer
 
 
+def test_one_message_that_saves_one_hop_is_enough():
+    request = next(ring(1, {(1, 3): 1}, most_links=3, rule="carried").requests())
+    assert ring(3, {}, most_links=3, rule="carried").answer(request) == Step((1, 3), ())
+
+
 def test_a_request_of_another_topology_is_refused():
     candidate = ring(4, {}, most_links=3)
     assert candidate.answer(Request(1, 4, 20, Quota(0, None), Traffic({(1, 4): 10}))) is not None

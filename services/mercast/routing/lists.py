@@ -26,6 +26,7 @@ class ListRouting(Core):
         if self.went_too_far(forward.hops):
             if neighbour != self.me:  # else it was parked here, and counted when it came
                 self.pass_by(forward, neighbour)
+            self._take_in_all()  # rows in the order of what happened: this came last, and is dropped after it came
             self.drop_all((forward,), "hop limit")
         else:
             self._multicast(forward, neighbour)
