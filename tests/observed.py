@@ -34,8 +34,8 @@ class Link:
 
 @dataclass
 class Member:
-    peer_address: str
-    client_address: str
+    peer: str
+    clients: str
 
 
 @dataclass

@@ -127,9 +127,10 @@ class Mesh(Local):
 class Lone:
     """One broker, by its own flags."""
 
-    def __init__(self, log, id, *flags):
+    def __init__(self, log, id, *flags, peer=None):
         self.id, self.log = id, log
         self.client, self.peer, self.admin = free_addresses(3)
+        self.peer = peer or self.peer
         self.flags = ["--id", str(id), "--matcher", "scan", "--listen", self.client, "--peer-listen", self.peer]
         self.flags += ["--admin-listen", self.admin, *map(str, flags)]
 
@@ -155,9 +156,14 @@ class Lone:
 
 
 def popen(*arguments, **how):
-    """A command; in a group of its own, so that signals reach nobody else."""
+    """A command of ours."""
+    return popen_python("-m", "mercast", *arguments, **how)
+
+
+def popen_python(*arguments, **how):
+    """In a group of its own, so that signals reach nobody else."""
     how = {"stdin": subprocess.DEVNULL, "preexec_fn": end_with_parent, "start_new_session": True} | how
-    return subprocess.Popen([sys.executable, "-m", "mercast", *map(str, arguments)], **how)
+    return subprocess.Popen([sys.executable, *map(str, arguments)], **how)
 
 
 def end(process, by=signal.SIGTERM):

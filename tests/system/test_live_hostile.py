@@ -12,7 +12,7 @@ from mercast import blocking
 from mercast.content import Event, EventId
 from mercast.protocol.messages import Forward, Packet
 from mercast.wire import requests
-from mercast.wire.frames import FRAME_BYTES, HELLO_BYTES, Framing, Kind, frame
+from mercast.wire.frames import FRAME_BYTES, HELLO_BYTES, PING_BYTES, Framing, Kind, frame
 from mercast.wire.hello import VERSIONS, hello, read_json
 from mercast.wire.peers import encode_message
 
@@ -57,6 +57,7 @@ TO_CLIENT_PORT = {
     "oversized later": (CLIENT_HELLO + TOO_LARGE + b"\x10", f"a frame of {FRAME_BYTES + 1} bytes"),
     "half a PUBLISH": (CLIENT_HELLO + frame(Kind.PUBLISH, b"\x00"), "a PUBLISH frame ends in its header"),
     "a PUBLISH of noise": (CLIENT_HELLO + frame(Kind.PUBLISH, bytes(5) + b"\xff" * 90), "event"),
+    "a PING too long": (CLIENT_HELLO + frame(Kind.PING, bytes(PING_BYTES + 1)), "a PING of 65 bytes; it may have 64"),
     "a SUBSCRIBE of noise": (CLIENT_HELLO + frame(Kind.SUBSCRIBE, b"\x00\xff"), "not JSON"),
     "a SUBSCRIBE without number": (CLIENT_HELLO + frame(Kind.SUBSCRIBE, b"{}"), "the field 'request' is missing"),
 }
@@ -69,13 +70,18 @@ TO_PEER_PORT = {
     "half a FORWARD": (PEER_HELLO + frame(Kind.FORWARD, b"\x0a\x00"), "FORWARD"),
     "a MESSAGE of noise": (PEER_HELLO + frame(Kind.MESSAGE, b"\xff"), "a message cannot be read"),
     "a MESSAGE of another kind": (PEER_HELLO + frame(Kind.MESSAGE, b'{"is": "Event"}'), ""),
+    "a PING too long": (PEER_HELLO + frame(Kind.PING, bytes(PING_BYTES + 1)), "a PING of 65 bytes; it may have 64"),
+    "a member nowhere": (
+        PEER_HELLO + frame(Kind.MEMBERS, b'{"members": [[5, "nowhere", "", 0]]}'),
+        "'nowhere' is not an address",
+    ),
     "a member that is none": (PEER_HELLO + frame(Kind.MEMBERS, b'{"members": [[-1, "", "", 0]]}'), "a member is"),
 }
 
 
 @pytest.fixture(scope="module")
 def mesh():
-    options = ["--handshake-seconds", str(HANDSHAKE)]
+    options = ["--handshake-seconds", str(HANDSHAKE), "--link-queue-bytes", str(MIB)]
     with Mesh(2, [(1, 2)], options=options) as brokers:
         yield brokers
 
@@ -190,6 +196,16 @@ def test_half_frames_take_little_memory(mesh, others):
     until(lambda: denied(mesh[1]) == count + HALF_OPEN + len(ports), lambda: f"{denied(mesh[1])} after {count}")
     for broker, at_first in zip(mesh.brokers.values(), before, strict=True):
         assert rss(broker.pid) - at_first < MOST_GROWTH
+
+
+def test_a_peer_that_does_not_read_is_cut_off_and_harms_nobody(mesh, others):
+    before = metrics(mesh[1]).get(("mercast_connections_denied_total", "slow"), 0)
+    memory = rss(mesh[1].pid)
+    ping = frame(Kind.PING, bytes(PING_BYTES))
+    with calling(mesh[1].peer) as connection, pytest.raises(ConnectionError):
+        connection.sendall(PEER_HELLO + ping * (FLOOD // len(ping)))
+    until(lambda: metrics(mesh[1]).get(("mercast_connections_denied_total", "slow"), 0) == before + 1, "it is counted")
+    assert rss(mesh[1].pid) - memory < MOST_GROWTH
 
 
 def test_an_event_that_cannot_be_read_is_counted_and_the_link_stays(mesh):

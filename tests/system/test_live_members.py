@@ -1,17 +1,23 @@
 """Who may take part: brokers that join by one seed address, and those that are refused."""
 
+import signal
+import socket
+
 import pytest
-from live import PATIENCE, Lone, agree, ask, linked, until
+from live import PATIENCE, Lone, agree, ask, end, linked, popen_python, until
 
 from mercast import blocking
+from mercast.broker.local import free_addresses
+from mercast.overlay.construct import neighbours
+from mercast.wire.hello import VERSIONS, hello
 
 
 @pytest.fixture
 def lone(tmp_path, request):
     """Starts brokers that end with the test."""
 
-    def start(id, *flags):
-        broker = Lone(tmp_path / f"broker-{id}-{len(list(tmp_path.iterdir()))}.log", id, *flags)
+    def start(id, *flags, **how):
+        broker = Lone(tmp_path / f"broker-{id}-{len(list(tmp_path.iterdir()))}.log", id, *flags, **how)
         broker.__enter__()
         request.addfinalizer(lambda: broker.__exit__())
         return broker
@@ -33,7 +39,7 @@ def test_peers_that_do_not_fit_refuse_each_other(lone, flags, code, reason):
     first.says("peer cut off", code, reason)
     second.says("refused", f"{code}: {reason}")
     assert not second.is_ready()
-    assert ask(second, "readyz")["reason"] == "no seed has answered yet"
+    assert ask(second, "readyz")["reason"] == f"the broker at {first.peer} refuses: {code}: {reason}"
     assert linked(first) == linked(second) == set()
     assert [len(ask(one, "overlay")["members"]) for one in (first, second)] == [0, 0]
 
@@ -43,6 +49,65 @@ def test_static_members_that_do_not_fit_refuse_each_other(lone):
     second = lone(2, "--members", f"1={first.peer}", "--strategy", "unicast")
     second.says("refused", "strategy: broker 1 has strategy 'ddbr', broker 2 has 'unicast'")
     assert linked(second) == set()
+    assert not second.is_ready()
+
+
+def test_hearsay_changes_nothing(lone):
+    """Somebody calls, and tells of many who are not there."""
+    first = lone(1)
+    second = lone(2, "--seeds", first.peer)
+    agree([first, second])
+    crowd = [[1000 + number, "127.0.0.1:1", "127.0.0.1:1", 1] for number in range(900)]
+    said = hello(
+        mercast=VERSIONS, role="asking", broker=99, incarnation=1, cluster="default", strategy="ddbr",
+        peer="127.0.0.1:1", clients="127.0.0.1:1", members=[[99, "127.0.0.1:1", "127.0.0.1:1", 1], *crowd],
+    )  # fmt: skip
+    host, port = first.peer.split(":")
+    with socket.create_connection((host, int(port)), PATIENCE) as connection:
+        connection.sendall(said)
+        while connection.recv(65536):
+            pass  # it is answered, and that is all
+    assert linked(first) == linked(second) == {(1, 2)}
+    assert {one["id"] for one in ask(first, "overlay")["members"]} == {2, 99}
+
+
+@pytest.mark.slow
+def test_the_living_find_together_without_the_dead(lone):
+    """On a ring, with its neighbours on both sides dead; and of many members that never were."""
+    addresses = free_addresses(20)
+    members = ",".join(f"{id}={address}" for id, address in enumerate(addresses, 1))
+    ring = [1]
+    while len(ring) < 6:
+        ring.append(min(neighbours(set(range(1, 7)), ring[-1], 2) - set(ring)))
+
+    def start(id):
+        return lone(id, "--members", members, "--degree", 2, peer=addresses[id - 1])
+
+    brokers = {id: start(id) for id in range(1, 7)}
+    agree(brokers.values())
+    for dead in (ring[1], ring[4]):
+        end(brokers.pop(dead).process, signal.SIGKILL)
+    agree(brokers.values())
+    brokers[ring[1]] = start(ring[1])
+    agree(brokers.values())
+
+
+@pytest.mark.slow
+def test_a_broker_returns_with_its_clock_set_back(lone):
+    first = lone(1)
+    second = lone(2, "--seeds", first.peer)
+    agree([first, second])
+    end(second.process, signal.SIGKILL)
+    behind = "import time, sys\nnow = time.time\ntime.time = lambda: now() - 3600\nfrom mercast.cli import app\napp()"
+    with second.log.open("ab") as log:
+        second.process = popen_python("-c", behind, "broker", *second.flags, stdout=log, stderr=log)
+    second.says("the clock is behind an earlier life of this broker")
+    until(second.is_ready, "ready")
+    agree([first, second])
+    with blocking.connect(first.client) as publisher, blocking.connect(second.client) as subscriber:
+        events = subscriber.subscribe("tick")
+        assert publisher.publish("tick", {"n": 1}).destinations == 1
+        assert events.get(PATIENCE).attributes == {"n": 1}
 
 
 @pytest.mark.slow

@@ -236,7 +236,9 @@ def test_metrics():
     assert ours == {
         ("mercast_build_info", ("cluster", "default"), ("strategy", "ddbr"), ("version", __version__)): 1,
         ("mercast_events_published_total",): 11,
-        ("mercast_events_refused_total",): 12,
+        ("mercast_requests_refused_total",): 12,
+        ("mercast_events_matched_total",): 0,
+        ("mercast_defects_total",): 0,
         ("mercast_events_received_total",): 13,
         ("mercast_events_forwarded_total",): 14,
         ("mercast_events_delivered_total",): 15,

@@ -6,7 +6,7 @@ one write. Nothing here waits, and there is no task or future for an event.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import IO, Any
 
 import structlog
@@ -14,12 +14,13 @@ import structlog
 from mercast.broker.config import BrokerConfig
 from mercast.broker.counters import Counters
 from mercast.broker.outgoing import Outgoing
-from mercast.membership.members import Member, Members
+from mercast.membership.members import Members
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.messages import Forward
 from mercast.protocol.stimuli import Batch, Stimulus, Tick
 from mercast.routing import recording
+from mercast.routing.core import Core
 from mercast.routing.strategies import strategy_named
 from mercast.wire import replies
 from mercast.wire.peers import encode_message
@@ -31,10 +32,8 @@ class Broker:
     def __init__(self, config: BrokerConfig, incarnation: int | None = None) -> None:
         self.config = config
         self.started = time.time()
-        incarnation = int(self.started * 1000) if incarnation is None else incarnation
-        self.core = strategy_named(config.strategy)(config.id, incarnation, config.settings())
         self.counters = Counters()
-        self.counters.dropped = self.core.dropped
+        self.core = self._make_core(int(self.started * 1000) if incarnation is None else incarnation)
         self.sessions: dict[str, Outgoing] = {}
         """Clients by the id that they were given."""
         self.links: dict[int, Outgoing] = {}
@@ -65,6 +64,12 @@ class Broker:
         self._offset = time.time() - time.monotonic()
         self._loop = asyncio.get_running_loop()
 
+    def _make_core(self, incarnation: int) -> Core:
+        core = strategy_named(self.config.strategy)(self.config.id, incarnation, self.config.settings())
+        core.dropped.update(self.counters.dropped)
+        self.counters.dropped = core.dropped
+        return core
+
     def now(self) -> float:
         """Seconds since 1970, never backwards: brokers compare these with their neighbours'."""
         return time.monotonic() + self._offset
@@ -72,8 +77,20 @@ class Broker:
     def begin(self, record: IO[str] | None, unlink: Callable[[int, str], None]) -> None:
         """`unlink(neighbour, reason)` closes a link."""
         self._record, self._unlink = record, unlink
-        if record is not None:
-            record.write(recording.header(self.core) + "\n")
+        self._begin()
+
+    def begin_anew(self, incarnation: int) -> None:
+        """With nothing known, under another incarnation. There are no links; clients have to come again."""
+        for session in list(self.sessions.values()):
+            if session.transport is not None:
+                session.transport.abort()
+        self._pending.clear()
+        self.core = self._make_core(incarnation)
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._record is not None:
+            self._record.write(recording.header(self.core) + "\n")
         for number, declaration in enumerate(self.config.declarations(), 1):
             self.take(stimuli.Declare(str(self.config.types), number, declaration))
 
@@ -204,20 +221,22 @@ class Broker:
     # -- pressure ----------------------------------------------------------------------------------------------------
 
     def link_full(self, neighbour: int, full: bool) -> None:
-        """A link has too much unsent, or no longer: this broker's own publishers wait before anything is dropped."""
+        """A link has too much unsent, or no longer: this broker's own publishers wait before anything is dropped.
+
+        Those who only subscribe do not: they would not be heard, and think that this broker is gone.
+        """
         before = bool(self._full)
         (self._full.add if full else self._full.discard)(neighbour)
         if bool(self._full) != before:
             for session in self.sessions.values():
-                session.hold(bool(self._full))
+                if session.publishes:
+                    session.hold(bool(self._full))
 
     @property
     def pressed(self) -> bool:
         return bool(self._full)
 
     def other_brokers(self) -> list[str]:
-        """Client addresses of the other members."""
-        return [member.clients for member in self._others() if member.clients]
-
-    def _others(self) -> Iterator[Member]:
-        return (member for member in self.members.values() if member.id != self.config.id)
+        """Client addresses of the other members that are there."""
+        there = self.core.state.reachable
+        return [member.clients for id, member in self.members.items() if id in there and member.clients]

@@ -132,6 +132,8 @@ class BrokerConfig(BaseSettings):
     """How long clients may take to move to other brokers after SIGTERM; SIGINT does not wait for them."""
     max_clients: int = Field(default=20_000, ge=1)
     """Clients connected at a time. Each takes a file descriptor and some kilobytes."""
+    max_peers: int = Field(default=1_000, ge=1)
+    """Connections that other brokers have made to the peer port at a time."""
 
     @classmethod
     def settings_customise_sources(

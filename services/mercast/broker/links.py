@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from mercast.broker.addresses import parse_address
 from mercast.broker.broker import Broker
 from mercast.broker.outgoing import Outgoing
 from mercast.membership.members import Member, from_json, to_json
@@ -12,13 +13,20 @@ from mercast.overlay.split import BROKER
 from mercast.protocol.messages import Forward, Message
 from mercast.protocol.stimuli import Received
 from mercast.wire import hello
-from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, frame
+from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, pong
 from mercast.wire.peers import decode_message, events_in
 
 log = structlog.get_logger()
 
 LINKING, ASKING = "broker", "asking"
 """What a dialling broker wants: to be linked, or only to tell of itself and hear who the members are."""
+
+
+IN_HELLO = 256
+"""Members that are told in a HELLO, which has to be small; a link tells the others later."""
+
+_CALLERS_BYTES = 1024 * 1024
+"""What may wait to be written to one that has called and is not linked."""
 
 
 class Refusal(Exception):  # noqa: N818 - it is said to the other side
@@ -33,22 +41,32 @@ class Host(Protocol):
     broker: Broker
     peer_address: str
     client_address: str
+    calls: set["Link"]
 
+    def told(self, whom: int | None) -> list[Member]: ...
+    def outlived(self, incarnation: int) -> bool: ...
     def greeted(self, link: "Link", role: str) -> None: ...
     def lost(self, link: "Link") -> None: ...
     def learn(self, members: list[Member], teller: int) -> None: ...
 
 
 class Link(Outgoing):
-    def __init__(self, host: Host, role: str | None = None) -> None:
-        """`role` is what this side dials for; None if it was called."""
+    def __init__(self, host: Host, role: str | None = None, whom: int | None = None) -> None:
+        """`role` is what this side dials for; None if it was called. `whom` is who should be there."""
         super().__init__()
         self.host, self.broker = host, host.broker
         self.role = role
         self.neighbour, self.incarnation = -1, 0
         self.refused = ""
         """Why the other side wants no link."""
-        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.greeted: asyncio.Future[None] = loop.create_future()
+        """Both sides know each other."""
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self._whom = whom
+        self._written = self._taken = 0
+        """Bytes in all, and how many of them the other side had taken when that was last looked at."""
+        self._stuck: asyncio.TimerHandle | None = None
         self._framing = Framing()
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -58,6 +76,11 @@ class Link(Outgoing):
         super().connection_made(transport)
         assert self.transport is not None
         self.transport.set_write_buffer_limits(high=max(1, self.broker.config.link_queue_bytes // 4))
+        if self.role is None:
+            if len(self.host.calls) >= self.broker.config.max_peers:
+                self.refuse("full", f"{len(self.host.calls)} others have called, and this broker takes no more")
+                return
+            self.host.calls.add(self)
         seconds = self.broker.config.handshake_seconds
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
@@ -66,7 +89,7 @@ class Link(Outgoing):
 
     def _say_hello(self, role: str) -> None:
         config, core = self.broker.config, self.broker.core
-        me = Member(core.me, self.host.peer_address, self.host.client_address, core.incarnation)
+        told = self.host.told(self.neighbour if self.neighbour >= 0 else self._whom)
         self.out.append(
             hello.hello(
                 mercast=list(hello.VERSIONS),
@@ -75,9 +98,9 @@ class Link(Outgoing):
                 incarnation=core.incarnation,
                 cluster=config.cluster,
                 strategy=config.strategy,
-                peer=me.peer,
-                clients=me.clients,
-                members=to_json([me, *self.broker.members.values()]),
+                peer=self.host.peer_address,
+                clients=self.host.client_address,
+                members=to_json(told[:IN_HELLO]),
             )
         )
         self.flush()
@@ -90,17 +113,16 @@ class Link(Outgoing):
         if kind != Kind.HELLO:
             raise ProtocolError("the first frame is a HELLO (docs/wire.md)")
         hello.common_version(said.get("mercast"))
-        role = hello.field(said, "role", str, "client")
+        config, role = self.broker.config, hello.field(said, "role", str, "client")
         if role not in (LINKING, ASKING):
             raise ProtocolError("this port is for brokers; clients use the client port")
         neighbour = hello.field(said, "broker", int)
         if not 0 <= neighbour < BROKER:
             raise ProtocolError(f"brokers have numbers from 0 to {BROKER - 1}")
         self._check(said, neighbour)
-        try:
-            members = from_json(said.get("members", []))
-        except ValueError as error:
-            raise ProtocolError(str(error)) from None
+        members = _members(said.get("members", []))
+        if any(member.id == config.id and self.host.outlived(member.incarnation) for member in members):
+            raise ConnectionResetError("this side begins anew")
         self.incarnation = hello.field(said, "incarnation", int)
         self.neighbour = neighbour
         self._framing.limit = FRAME_BYTES
@@ -108,7 +130,10 @@ class Link(Outgoing):
             self._deadline.cancel()
         if self.role is None:
             self._say_hello(role)
-        self.host.learn(members, neighbour)
+        # Whoever only calls speaks for itself alone; whom this side has called, or is linked to, also of others.
+        known = self.role is not None or role == LINKING
+        self.host.learn([member for member in members if known or member.id == neighbour], neighbour)
+        self.greeted.set_result(None)
         self.host.greeted(self, role)
 
     def _check(self, said: dict[str, Any], neighbour: int) -> None:
@@ -152,31 +177,61 @@ class Link(Outgoing):
                     if len(message.packets) < events_in(body):
                         self.broker.counters.dropped["unreadable"] += events_in(body) - len(message.packets)
             elif kind == Kind.MEMBERS:
-                try:
-                    self.host.learn(from_json(hello.read_json(body).get("members")), self.neighbour)
-                except ValueError as error:
-                    raise ProtocolError(str(error)) from None
+                if self._is_link():
+                    self.host.learn(_members(hello.read_json(body).get("members")), self.neighbour)
             elif kind == Kind.PING:
-                self.out.append(frame(Kind.PONG, body))
+                self.out.append(pong(body))
             elif kind == Kind.ERROR:
                 said = hello.read_json(body)
                 code, reason = said.get("code"), said.get("reason")
                 log.warning("the other side ends the link", neighbour=self.neighbour, code=code, reason=reason)
-        if messages and self.broker.links.get(self.neighbour) is self:
+        if messages and self._is_link():
             self.broker.take(Received(self.neighbour, tuple(messages)))
         if self.out:
             self.flush()
 
+    def _is_link(self) -> bool:
+        return self.broker.links.get(self.neighbour) is self
+
+    # -- what waits to be written ------------------------------------------------------------------------------------
+
+    @property
+    def most_queued(self) -> int:
+        """Events are dropped long before that: it is control, or none of a link's business."""
+        return 2 * self.broker.config.link_queue_bytes if self._is_link() else _CALLERS_BYTES
+
     def flush(self) -> int:
         written = super().flush()
+        self._written += written
         self.broker.counters.bytes_to_peers += written
         return written
 
     def pause_writing(self) -> None:
-        self.broker.link_full(self.neighbour, True)
+        if self._is_link():
+            self.broker.link_full(self.neighbour, True)
+            self._watch()
 
     def resume_writing(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
         self.broker.link_full(self.neighbour, False)
+
+    def _watch(self) -> None:
+        """It may read slowly. If it reads nothing for as long as it may be silent, it is cut off."""
+        self._taken = self._written - self.queued
+        timing = self.broker.core.settings.timing
+        self._stuck = asyncio.get_running_loop().call_later(timing.heart_beat * timing.misses, self._look)
+
+    def _look(self) -> None:
+        if self._written - self.queued == self._taken:
+            self.cut_off()
+        else:
+            self._watch()
+
+    def cut_off(self) -> None:
+        self.broker.counters.denied["slow"] += 1
+        log.warning("peer cut off", peer=self.neighbour, code="slow", reason="it does not read", queued=self.queued)
+        super().cut_off()
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -192,9 +247,23 @@ class Link(Outgoing):
             self.transport.close()
 
     def connection_lost(self, _: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self.broker.link_full(self.neighbour, False)
+        for timer in (self._deadline, self._stuck):
+            if timer is not None:
+                timer.cancel()
+        if self._is_link():
+            self.broker.link_full(self.neighbour, False)
         self.host.lost(self)
         if not self.closed.done():
             self.closed.set_result(None)
+
+
+def _members(said: Any) -> list[Member]:
+    try:
+        members = from_json(said)
+        for member in members:
+            parse_address(member.peer)
+            if member.clients:
+                parse_address(member.clients)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
+    return members

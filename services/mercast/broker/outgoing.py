@@ -1,10 +1,24 @@
 """What is on its way out on one connection: gathered during a turn of the loop, written once."""
 
 import asyncio
+import socket
 from typing import cast
 
 _LAST_WORDS = 5.0
 """Seconds that somebody who is cut off has to read why."""
+
+
+_IDLE, _BETWEEN, _TRIES = 30, 10, 3
+"""Seconds of silence before the other machine is asked whether it is still there, and between tries; tries."""
+
+
+def keep_alive(transport: asyncio.BaseTransport) -> None:
+    """Whoever vanishes without a word is noticed though nothing is to be said to it."""
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", _IDLE), ("TCP_KEEPINTVL", _BETWEEN), ("TCP_KEEPCNT", _TRIES)):
+        if hasattr(socket, name):  # not on every system
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class Outgoing(asyncio.Protocol):
@@ -14,6 +28,8 @@ class Outgoing(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.out: list[bytes] = []
         """Frames that were not written yet."""
+        self.publishes = False
+        """Whether events have come from here that others had to be asked about: it may have to wait."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -33,6 +49,11 @@ class Outgoing(asyncio.Protocol):
         """Bytes that the other side has not taken yet."""
         return self.transport.get_write_buffer_size() if self.transport else 0
 
+    @property
+    def most_queued(self) -> int:
+        """Bytes; whoever takes so little of what is written that more waits is cut off."""
+        raise NotImplementedError
+
     def flush(self) -> int:
         """Write what there is; how many bytes."""
         if not self.out or self.transport is None or self.transport.is_closing():
@@ -41,7 +62,14 @@ class Outgoing(asyncio.Protocol):
         data = b"".join(self.out) if len(self.out) > 1 else self.out[0]
         self.out.clear()
         self.transport.write(data)
+        if self.queued > self.most_queued:
+            self.cut_off()
         return len(data)
+
+    def cut_off(self) -> None:
+        """It does not read: nor would it read why it is cut off."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def hold(self, on: bool) -> None:
         """Stop reading, or go on."""

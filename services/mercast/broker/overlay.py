@@ -1,7 +1,7 @@
-"""Keeps this broker linked to the neighbours that the member list gives it.
+"""Keeps this broker linked to the neighbours that follow from the members that are there.
 
 Of two brokers the one with the lower number dials. The other one knocks: it dials, says who it is and hangs up; then it
-is known, and dialled. The same knock on a seed address is how a broker joins a cluster.
+is known, and dialled. The same knock finds out whether a member is there, and is how a broker joins a cluster.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ import structlog
 
 from mercast.broker.addresses import parse_address
 from mercast.broker.broker import Broker
-from mercast.broker.links import ASKING, LINKING, Link
+from mercast.broker.links import ASKING, IN_HELLO, LINKING, Link
+from mercast.broker.seeking import LATE, SOON, Seeking, until
 from mercast.membership.members import Member, to_json
 from mercast.overlay.construct import neighbours
 from mercast.protocol.stimuli import LinkDown, LinkUp
@@ -20,24 +21,24 @@ from mercast.wire.frames import Kind, frame
 
 log = structlog.get_logger()
 
-_SOON, _LATE = 0.1, 5.0
-"""Seconds between two tries to reach somebody: they double from the first to the second."""
-
-_SEEDS_AGAIN = 30.0
-"""Seconds between knocks on the seeds when all is well: halves of a cluster that lost each other find together."""
+_WATCH = 1.0
+"""Seconds between two looks at who is there."""
 
 
 class Overlay:
     def __init__(self, broker: Broker, peer_address: str, client_address: str) -> None:
         self.broker = broker
         self.peer_address, self.client_address = peer_address, client_address
+        self.calls: set[Link] = set()
+        """Connections that others have made to the peer port."""
         self._me = broker.config.id
         self._keepers: dict[int, asyncio.Task[None]] = {}
         """A task for each neighbour that there should be a link to."""
         self._knocked: dict[int, asyncio.Event] = {}
         self._answers: dict[int, bool] = {}
         """Whether the last try to reach a neighbour was answered."""
-        self._asked_seeds = not broker.config.seeds
+        seeds = [seed for seed in broker.config.seeds if seed != peer_address]
+        self._seeking = Seeking(broker.members, seeds, self._ask, broker.now)
         self._was_ready = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -47,9 +48,7 @@ class Overlay:
             Member(id, str(address)) for id, address in config.static_members().items() if id != self._me
         )
         self.broker.readiness = self._ready
-        self._tasks = [asyncio.create_task(self._forget_the_lost())]
-        if config.seeds:
-            self._tasks.append(asyncio.create_task(self._ask_seeds()))
+        self._tasks = [*self._seeking.begin(), asyncio.create_task(self._watch())]
         self._rewire()
 
     def end(self) -> None:
@@ -59,28 +58,33 @@ class Overlay:
     # -- who should be a neighbour -----------------------------------------------------------------------------------
 
     def _wanted(self) -> set[int]:
-        config = self.broker.config
+        config, members = self.broker.config, self.broker.members
         if config.links:
             pairs = [tuple(map(int, link.split("-"))) for link in config.links]
-            return {one + other - self._me for one, other in pairs if self._me in (one, other)}
-        return neighbours({self._me, *self.broker.members}, self._me, config.degree)
+            return {one + other - self._me for one, other in pairs if self._me in (one, other)} & members.keys()
+        return neighbours({self._me, *members.present(self.broker.now())}, self._me, config.degree)
 
     def _rewire(self) -> None:
-        wanted = self._wanted() & self.broker.members.keys()
+        wanted, links = self._wanted(), self.broker.links
         for neighbour in wanted - self._keepers.keys():
             self._knocked[neighbour] = asyncio.Event()
             self._keepers[neighbour] = asyncio.create_task(self._keep(neighbour))
         for neighbour in self._keepers.keys() - wanted:
             self._keepers.pop(neighbour).cancel()
+            del self._knocked[neighbour]
             self._answers.pop(neighbour, None)
-            if self._me < neighbour and neighbour in self.broker.links:
-                self.unlink(neighbour, "no longer a neighbour")
+        if wanted <= links.keys():  # what is new stands before what is old goes
+            for neighbour in sorted(links.keys() - wanted):
+                link = links[neighbour]
+                if isinstance(link, Link) and link.role is not None:  # whoever has dialled hangs up
+                    self.unlink(neighbour, "no longer a neighbour")
 
     def _ready(self) -> tuple[bool, str]:
         """Linked to every neighbour that answers, and of one view with them; once so, always so."""
         if not self._was_ready:
-            if not self._asked_seeds:
-                return False, "no seed has answered yet"
+            lacks = self._seeking.lacks()
+            if lacks:
+                return False, lacks
             for neighbour in self._keepers:
                 if neighbour not in self.broker.links and self._answers.get(neighbour, True):
                     return False, f"not linked to broker {neighbour} yet"
@@ -90,64 +94,89 @@ class Overlay:
             self._was_ready = True
         return True, ""
 
+    async def _watch(self) -> None:
+        """Who is part of the overlay is there. Who was heard of, and has been away for long, will not come back."""
+        since: dict[int, float] = {}
+        broker = self.broker
+        while True:
+            await asyncio.sleep(_WATCH)
+            now = broker.now()
+            broker.members.see(broker.core.state.reachable, now)
+            self._ready()  # from the moment it is, whether anybody asks or not
+            lost = broker.members.keys() - broker.members.present(now) - broker.members.fixed
+            since = {id: since.get(id, now) for id in lost}
+            for id, when in since.items():
+                if now - when > broker.config.purge_after:
+                    log.info("member forgotten", member=id)
+                    broker.members.forget(id)
+            self._rewire()
+
     # -- links -------------------------------------------------------------------------------------------------------
 
     async def _keep(self, neighbour: int) -> None:
         """Stay linked to a neighbour."""
-        wait = _SOON
+        wait = SOON
         while True:
             link = self.broker.links.get(neighbour)
             if isinstance(link, Link):
                 await asyncio.wait([link.closed])
-                wait = _SOON
+                wait = SOON
             member = self.broker.members.get(neighbour)
             if member is not None and neighbour not in self.broker.links:
                 role = LINKING if self._me < neighbour else ASKING
-                self._answers[neighbour] = await self._call(member.peer, role)
+                self._answers[neighbour] = await self._call(member.peer, role, neighbour) is not None
                 if neighbour in self.broker.links:
                     continue
             knocked = self._knocked[neighbour]
             knocked.clear()
-            await _either(knocked, wait * random.uniform(0.5, 1.5))
-            wait = min(2 * wait, _LATE)
+            await until(knocked, wait * random.uniform(0.5, 1.5))
+            wait = min(2 * wait, LATE)
 
-    async def _call(self, address: str, role: str) -> bool:
-        """Dial somebody; whether there was an answer. Returns when the link is up, or the conversation is over."""
-        loop = asyncio.get_running_loop()
-        link = Link(self, role)
+    async def _ask(self, address: str, whom: int | None) -> str | None:
+        return await self._call(address, ASKING, whom)
+
+    async def _call(self, address: str, role: str, whom: int | None) -> str | None:
+        """Dial somebody. Empty once both know each other, else why the other side refuses; None if nobody answers."""
+        link = Link(self, role, whom)
         try:
             host, port = parse_address(address)
             async with asyncio.timeout(self.broker.config.handshake_seconds):
-                await loop.create_connection(lambda: link, host, port)
-                while not link.closed.done() and self.broker.links.get(link.neighbour) is not link:
-                    await asyncio.wait([link.closed], timeout=_SOON / 10)
+                await asyncio.get_running_loop().create_connection(lambda: link, host, port)
+                await asyncio.wait([link.greeted, link.closed], return_when=asyncio.FIRST_COMPLETED)
         except (OSError, TimeoutError, ValueError):
             link.close()
-            return False
+            return None
         if link.refused:
             log.warning("refused", address=address, reason=link.refused)
-        return link.neighbour >= 0
+            return link.refused
+        return "" if link.greeted.done() else None
 
     def greeted(self, link: Link, role: str) -> None:
         """Both sides know each other now."""
         neighbour = link.neighbour
+        self.broker.members.see((neighbour,), self.broker.now())
         if role == ASKING or link.role == ASKING:
-            if link.role is not None:
-                link.close()  # this side has called, and heard all that it wanted
-            if neighbour in self._knocked:
-                self._knocked[neighbour].set()
-            return
+            link.close()  # all has been said
+        else:
+            self._link(neighbour, link)
+        self._rewire()
+        if neighbour in self._knocked:
+            self._knocked[neighbour].set()
+
+    def _link(self, neighbour: int, link: Link) -> None:
         before = self.broker.links.get(neighbour)
         if isinstance(before, Link):  # the other side has given that one up
             self.lost(before)
             before.close()
         self.broker.links[neighbour] = link
         log.info("linked", neighbour=neighbour, address=link.address)
+        if rest := self.told(neighbour)[IN_HELLO:]:
+            link.out.append(frame(Kind.MEMBERS, orjson.dumps({"members": to_json(rest)})))
+            link.flush()
         self.broker.take(LinkUp(neighbour, link.incarnation))
-        if neighbour in self._knocked:
-            self._knocked[neighbour].set()
 
     def lost(self, link: Link) -> None:
+        self.calls.discard(link)
         if self.broker.links.get(link.neighbour) is link:
             del self.broker.links[link.neighbour]
             log.info("link lost", neighbour=link.neighbour)
@@ -163,6 +192,14 @@ class Overlay:
 
     # -- members -----------------------------------------------------------------------------------------------------
 
+    def told(self, whom: int | None) -> list[Member]:
+        """Whom others are told of: this broker, what is known of the one that is spoken to, and who is there."""
+        broker, core = self.broker, self.broker.core
+        me = Member(core.me, self.peer_address, self.client_address, core.incarnation)
+        there = sorted(broker.members.present(broker.now()), key=lambda id: id != whom)
+        absent = [whom] if whom is not None and whom in broker.members.keys() - set(there) else []
+        return [me, *(broker.members[id] for id in (*absent, *there))]
+
     def learn(self, members: list[Member], teller: int) -> None:
         news = self.broker.members.learn(members)
         if not news:
@@ -173,36 +210,15 @@ class Overlay:
             if neighbour != teller:
                 link.out.append(said)
                 link.flush()
+        self._seeking.heard_of_more()
         self._rewire()
 
-    async def _ask_seeds(self) -> None:
-        wait = _SOON
-        while True:
-            answered = [
-                await self._call(seed, ASKING) for seed in self.broker.config.seeds if seed != self.peer_address
-            ]
-            self._asked_seeds = self._asked_seeds or any(answered) or not answered
-            wait = _SEEDS_AGAIN if self._asked_seeds else min(2 * wait, _LATE)
-            await asyncio.sleep(wait * random.uniform(0.5, 1.5))
-
-    async def _forget_the_lost(self) -> None:
-        """Members that were heard of, and have been out of reach for so long that they will not come back."""
-        since: dict[int, float] = {}
-        while True:
-            await asyncio.sleep(_LATE)
-            now, reachable = self.broker.now(), self.broker.core.state.reachable
-            lost = self.broker.members.keys() - reachable - self.broker.members.fixed
-            since = {id: since.get(id, now) for id in lost}
-            for id, when in since.items():
-                if now - when > self.broker.config.purge_after:
-                    log.info("member forgotten", member=id)
-                    self.broker.members.forget(id)
-            self._rewire()
-
-
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass
+    def outlived(self, incarnation: int) -> bool:
+        """Others have met a later incarnation of this broker: its clock was set back. Whether it begins anew."""
+        if self._was_ready or incarnation <= self.broker.core.incarnation:
+            return False
+        log.warning("the clock is behind an earlier life of this broker", incarnation=incarnation)
+        for neighbour in list(self.broker.links):
+            self.unlink(neighbour, "begins anew")
+        self.broker.begin_anew(incarnation + 1)
+        return True

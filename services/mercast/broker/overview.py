@@ -18,7 +18,7 @@ def overview(broker: Observed) -> dict[str, Any]:
     return {
         "broker": _self(broker),
         "members": [
-            {"id": who, "peer_address": member.peer_address, "client_address": member.client_address}
+            {"id": who, "peer_address": member.peer, "client_address": member.clients}
             for who, member in sorted(broker.members.items())
         ],
         "links": _own_links(broker),

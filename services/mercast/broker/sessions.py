@@ -8,13 +8,13 @@ import structlog
 
 from mercast import __version__
 from mercast.broker.broker import Broker
-from mercast.broker.outgoing import Outgoing
+from mercast.broker.outgoing import Outgoing, keep_alive
 from mercast.content.errors import ContentError
 from mercast.content.values import check_name
 from mercast.limits import DEFAULTS
-from mercast.protocol.stimuli import Leave, Stimulus
+from mercast.protocol.stimuli import Leave, Publish, Stimulus
 from mercast.wire import hello, replies
-from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, frame
+from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, pong
 from mercast.wire.requests import Refused, read_publish, read_request
 
 log = structlog.get_logger()
@@ -47,6 +47,7 @@ class Session(Outgoing):
             self.refuse("full", f"this broker has {len(self._live)} clients, and takes no more")
             return
         self._live.add(self)
+        keep_alive(transport)
         seconds = self.broker.config.handshake_seconds
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
@@ -97,7 +98,6 @@ class Session(Outgoing):
             self._deadline.cancel()
         core = self.broker.core
         self.broker.sessions[self.client] = self
-        self.hold(self.broker.pressed)
         self.out.append(
             hello.hello(
                 mercast=version,
@@ -117,7 +117,7 @@ class Session(Outgoing):
             if kind == Kind.PUBLISH:
                 asked.append(read_publish(client, body, now))
             elif kind == Kind.PING:
-                self.out.append(frame(Kind.PONG, body))
+                self.out.append(pong(body))
             else:
                 try:
                     request = read_request(kind, client, body)
@@ -130,12 +130,21 @@ class Session(Outgoing):
             self.flush()
         if asked:
             self.broker.take_all(asked)
+            if not self.publishes and any(type(one) is Publish for one in asked):
+                self.publishes = True
+                if self.broker.pressed:
+                    self.hold(True)
+
+    @property
+    def most_queued(self) -> int:
+        return self.broker.config.client_queue_bytes
 
     def flush(self) -> int:
         written = super().flush()
         self.broker.counters.bytes_to_clients += written
-        if self.queued > self.broker.config.client_queue_bytes and self.transport and not self.transport.is_closing():
-            self.broker.counters.slow_clients += 1
-            log.info("slow client cut off", client=self.client, queued=self.queued)
-            self.transport.abort()  # nor would it read why
         return written
+
+    def cut_off(self) -> None:
+        self.broker.counters.slow_clients += 1
+        log.info("slow client cut off", client=self.client, queued=self.queued)
+        super().cut_off()

@@ -1,9 +1,13 @@
-"""The members of a cluster, and how to reach them."""
+"""The members of a cluster: how to reach them, and which of them are there."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from mercast.limits import DEFAULTS
 from mercast.overlay.split import BROKER
+
+ABSENT_AFTER = 10.0
+"""Seconds without a sign of life after which the overlay is built without a member: it may be restarting."""
 
 
 class Member(NamedTuple):
@@ -15,21 +19,17 @@ class Member(NamedTuple):
     incarnation: int = 0
     """The highest one that was heard of: what it says counts."""
 
-    @property
-    def peer_address(self) -> str:
-        return self.peer
-
-    @property
-    def client_address(self) -> str:
-        return self.clients
-
 
 class Members(dict[int, Member]):
+    """All that were heard of. Whoever has not spoken for itself is hearsay: it is called, and changes nothing else."""
+
     def __init__(self, me: int) -> None:
         super().__init__()
         self.me = me
         self.fixed: set[int] = set()
         """Given by configuration: never forgotten."""
+        self._seen: dict[int, float] = {}
+        """When each was last known to be there."""
 
     def fix(self, members: Iterable[Member]) -> None:
         for member in members:
@@ -43,6 +43,8 @@ class Members(dict[int, Member]):
             known = self.get(member.id)
             if member.id == self.me or (known is not None and not _newer(member, known)):
                 continue
+            if known is None and len(self) >= DEFAULTS.brokers:
+                continue
             self[member.id] = member
             news.append(member)
         return news
@@ -50,6 +52,15 @@ class Members(dict[int, Member]):
     def forget(self, id: int) -> None:
         if id not in self.fixed:
             self.pop(id, None)
+            self._seen.pop(id, None)
+
+    def see(self, ids: Iterable[int], now: float) -> None:
+        """A sign of life of these: they spoke to this broker, or are part of the overlay."""
+        self._seen.update((id, now) for id in ids if id in self)
+
+    def present(self, now: float) -> set[int]:
+        """Those of which there was a sign of life lately."""
+        return {id for id, when in self._seen.items() if now - when < ABSENT_AFTER}
 
 
 def _newer(one: Member, other: Member) -> bool:
@@ -64,6 +75,8 @@ def from_json(said: Any) -> list[Member]:
     """Raises ValueError for what is no list of members."""
     if not isinstance(said, list):
         raise ValueError("members are a list")
+    if len(said) > DEFAULTS.brokers:
+        raise ValueError(f"{len(said)} members; a cluster may have {DEFAULTS.brokers}")
     members = []
     for one in said:
         match one:

@@ -15,6 +15,10 @@ HELLO_BYTES = 64 * 1024
 """Of a frame before the other side has said who it is."""
 
 
+PING_BYTES = 64
+"""Of the body of a PING, which comes back: nobody has much said to them for little."""
+
+
 class ProtocolError(Exception):
     """The other side said something that cannot be: the connection is at its end, with this reason."""
 
@@ -44,6 +48,13 @@ class Kind(IntEnum):
     FORWARD = 48
     MESSAGE = 49
     MEMBERS = 50
+
+
+def pong(ping: bytes) -> bytes:
+    """The answer to a PING."""
+    if len(ping) > PING_BYTES:
+        raise ProtocolError(f"a PING of {len(ping)} bytes; it may have {PING_BYTES}")
+    return frame(Kind.PONG, ping)
 
 
 def frame(kind: int, body: bytes) -> bytes:

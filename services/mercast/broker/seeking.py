@@ -1,0 +1,95 @@
+"""Finds the members of the cluster: by seed addresses, and by calling those that were heard of and are not there."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from mercast.membership.members import Members
+
+SOON, LATE = 0.1, 5.0
+"""Seconds between two tries to reach somebody: they double from the first to the second."""
+
+_SEEDS_AGAIN = 30.0
+"""Seconds between calls to the seeds when all is well: halves of a cluster that lost each other find together."""
+
+_AT_ONCE = 8
+"""Members that are called at a time."""
+
+Call = Callable[[str, int | None], Awaitable[str | None]]
+"""Call an address (of this member, if that is known), say who calls, and hear who answers. Empty if all is well, else
+the reason why the other side wants nothing to do with this one; None if nobody answers."""
+
+
+class Seeking:
+    def __init__(self, members: Members, seeds: list[str], call: Call, now: Callable[[], float]) -> None:
+        self._members, self._seeds, self._call, self._now = members, seeds, call, now
+        self._seed_answered = not seeds
+        self._tried: set[int] = set()
+        self._refusals: dict[str, str] = {}
+        """By address, why somebody refused at the last try."""
+        self._news = asyncio.Event()
+
+    def begin(self) -> list[asyncio.Task[None]]:
+        seeking = [self._seek()]
+        if self._seeds:
+            seeking.append(self._ask_seeds())
+        return [asyncio.create_task(one) for one in seeking]
+
+    def heard_of_more(self) -> None:
+        self._news.set()
+
+    def lacks(self) -> str:
+        """What is still to be found out before this broker can know its place; empty if nothing."""
+        for address, reason in self._refusals.items():
+            return f"the broker at {address} refuses: {reason}"
+        if not self._seed_answered:
+            return "no seed has answered yet"
+        for member in self._members.keys() - self._tried - self._members.present(self._now()):
+            return f"broker {member} has not been called yet"
+        return ""
+
+    async def _ask_seeds(self) -> None:
+        wait = SOON
+        while True:
+            answers = [await self._asked(seed, None) for seed in self._seeds]
+            self._seed_answered = self._seed_answered or "" in answers
+            wait = _SEEDS_AGAIN if self._seed_answered else min(2 * wait, LATE)
+            await asyncio.sleep(wait * random.uniform(0.5, 1.5))
+
+    async def _seek(self) -> None:
+        """Call members that are not there, the longer it lasts the less often."""
+        due: dict[int, float] = {}
+        waits: dict[int, float] = {}
+        while True:
+            now, self._news = self._now(), asyncio.Event()
+            absent = self._members.keys() - self._members.present(now)
+            due, waits = {id: due.get(id, now) for id in absent}, {id: waits.get(id, SOON) for id in absent}
+            some = sorted((id for id in absent if due[id] <= now), key=due.__getitem__)[:_AT_ONCE]
+            await asyncio.gather(*map(self._try, some))
+            for id in some:
+                due[id] = self._now() + waits[id] * random.uniform(0.5, 1.5)
+                waits[id] = min(2 * waits[id], LATE)
+            if not some:
+                await until(self._news, min((min(due.values(), default=now + LATE) - now), LATE))
+
+    async def _try(self, id: int) -> None:
+        member = self._members.get(id)
+        if member is not None:
+            await self._asked(member.peer, id)
+        self._tried.add(id)
+
+    async def _asked(self, address: str, id: int | None) -> str | None:
+        answer = await self._call(address, id)
+        self._refusals.pop(address, None)
+        if answer:
+            self._refusals[address] = answer
+        return answer
+
+
+async def until(event: asyncio.Event, seconds: float) -> None:
+    """The event, or so long."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
