@@ -102,6 +102,12 @@ def test_no_broker_at_all_but_somebody_who_hangs_up(open_client, broker):
         open_client(broker.address)
 
 
+def test_no_broker_at_all_but_somebody_who_slams_the_door(open_client, broker):
+    broker.answers[Kind.HELLO] = lambda *_: broker.reset()
+    with pytest.raises(NoBroker, match=f": the connection to {broker.address} was lost: .*Connection reset by peer$"):
+        open_client(broker.address)
+
+
 @pytest.mark.parametrize("url", ["a..b:1", "x" * 64 + ":1", "a\0b:1"])
 def test_what_is_no_address_is_told_so(open_client, url):
     with pytest.raises(MercastError, match="is not the address of a broker: write mercast://host:port"):

@@ -387,7 +387,9 @@ class Client:
                 raise ConnectionLost(lost(address, no_talk(error))) from None
             if isinstance(error, MercastError) or not isinstance(error, OSError):
                 raise
-            raise ConnectionLost(unreached(address, error, self._how.timeout)) from None
+            if isinstance(error, TimeoutError):
+                raise ConnectionLost(unreached(address, error, self._how.timeout)) from None
+            raise ConnectionLost(lost(address, error)) from None
         return _Connection(self, address, session, stream, self._how.timeout)
 
     def _adopt(self, connection: "_Connection") -> None:
