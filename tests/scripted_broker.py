@@ -2,6 +2,7 @@
 
 import queue
 import socket
+import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -68,6 +69,11 @@ class Broker:
         for talk in self._talks:
             with suppress(OSError):
                 talk.shutdown(socket.SHUT_RDWR)
+
+    def reset(self):
+        """The newest connection, rudely."""
+        self._talks[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._talks[-1].close()
 
     def stop(self):
         with suppress(OSError):

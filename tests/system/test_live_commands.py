@@ -68,10 +68,10 @@ def test_two_destinations_and_json(mesh, tmp_path):
 
 def test_pub_of_many_lines(mesh):
     lines = '{"type": "a", "attributes": {"n": 1}}\n{"attributes": {}}\n'
-    done = mercast("pub", "--json", "-", "--url", mesh[1].client, input=lines)
+    done = mercast("pub", "--file", "-", "--url", mesh[1].client, input=lines)
     assert done.returncode == 1
     assert done.stdout == "1 accepted, 0 destinations in all, 1 refused\n"
-    assert done.stderr == "line 2: no type: write it into the line, or before --json for all of them\n"
+    assert done.stderr == "line 2: no type: write it into the line, or before --file for all of them\n"
 
 
 def test_what_the_broker_refuses(mesh):

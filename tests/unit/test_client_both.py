@@ -12,6 +12,7 @@ import mercast
 from mercast import (
     Closed,
     ConnectionLost,
+    MercastError,
     NoBroker,
     NotAnswered,
     NotSettled,
@@ -25,7 +26,7 @@ from mercast.content.event import EventId
 from mercast.protocol.rows import Dropped
 from mercast.wire import hello, replies
 from mercast.wire.frames import Kind, frame
-from mercast.wire.requests import read_publish
+from mercast.wire.requests import CONTENT_BYTES, read_publish
 
 
 @pytest.fixture(scope="module", params=["asyncio", "uvloop", "blocking"])
@@ -65,7 +66,7 @@ def test_url_and_token_of_the_environment(open_client, broker, monkeypatch):
 
 def test_no_broker_there(open_client, broker):
     broker.stop()
-    with pytest.raises(NoBroker, match=f"no broker answers at {broker.address}: "):
+    with pytest.raises(NoBroker, match=f"^no broker answers at {broker.address}: Connection refused$"):
         open_client(broker.address)
 
 
@@ -91,8 +92,26 @@ def test_a_broker_that_says_nothing(open_client, broker):
 
 def test_no_broker_at_all_but_somebody_else(open_client, broker):
     broker.answers[Kind.HELLO] = lambda *_: b"HTTP/1.1 400 Bad Request\r\n\r\n"
-    with pytest.raises(NoBroker, match="does not speak as a broker does"):
+    with pytest.raises(NoBroker, match=r"was lost: it does not speak as a broker does: "):
         open_client(broker.address)
+
+
+def test_no_broker_at_all_but_somebody_who_hangs_up(open_client, broker):
+    broker.answers[Kind.HELLO] = lambda *_: broker.cut()
+    with pytest.raises(NoBroker, match=f": the connection to {broker.address} was lost$"):
+        open_client(broker.address)
+
+
+def test_no_broker_at_all_but_somebody_who_slams_the_door(open_client, broker):
+    broker.answers[Kind.HELLO] = lambda *_: broker.reset()
+    with pytest.raises(NoBroker, match=f": the connection to {broker.address} was lost: .*Connection reset by peer$"):
+        open_client(broker.address)
+
+
+@pytest.mark.parametrize("url", ["a..b:1", "x" * 64 + ":1", "a\0b:1"])
+def test_what_is_no_address_is_told_so(open_client, url):
+    with pytest.raises(MercastError, match="is not the address of a broker: write mercast://host:port"):
+        open_client(url)
 
 
 # -- publish -----------------------------------------------------------------------------------------------------------
@@ -187,6 +206,26 @@ def test_trace(open_client, broker):
             trace.get(0.01)
 
 
+@pytest.mark.parametrize("event", [5, None, (), "abc", {"type": "a"}, ("a", {}, b"", "x", None, 7)])
+def test_what_is_no_event_is_refused_alone(open_client, broker, event):
+    with open_client(broker.address) as c:
+        refused, receipt = c.publish_many([event, ("stock.quote",)])
+        assert isinstance(refused, Refused)
+        assert str(refused).startswith("an event is (type, attributes, payload, content_type, trace)")
+        assert receipt == Receipt(1, 1)
+
+
+@pytest.mark.parametrize("payload", ["text", 5, None, memoryview(b"abcd")[::2]])
+def test_a_payload_is_bytes(open_client, broker, payload):
+    with open_client(broker.address) as c, pytest.raises(Refused, match="a payload is bytes, not"):
+        c.publish("stock.quote", {}, payload)
+
+
+def test_what_a_broker_would_cut_the_connection_for_is_not_sent(open_client, broker):
+    with open_client(broker.address) as c, pytest.raises(Refused, match=f"too large; it may have {CONTENT_BYTES}"):
+        c.publish("stock.quote", {}, bytes(CONTENT_BYTES))
+
+
 # -- subscribe ---------------------------------------------------------------------------------------------------------
 
 
@@ -255,6 +294,72 @@ def test_advertise_and_declare(open_client, broker):
             c.declare("stock.quote", {"price": "int"})
 
 
+def test_a_type_may_be_open(open_client, broker):
+    with open_client(broker.address) as c:
+        c.declare("stock.quote", {"price": "float"})
+        assert broker.asked(Kind.DECLARE)["open"] is False
+        c.declare("stock.trade", {"price": "float"}, open=True)
+        assert broker.asked(Kind.DECLARE)["open"] is True
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "named", "says"),
+    [
+        *(
+            ("subscribe", ("a",), {"buffer": buffer}, r"a buffer of .*: give a whole number of bytes, at least 1")
+            for buffer in ("x", 0, -5, 1.5, True, None)
+        ),
+        *((call, (5,), {}, "a type is text, not int") for call in ("subscribe", "advertise")),
+        *((call, ("a", 5), {}, "a condition is text, not int") for call in ("subscribe", "advertise")),
+        *((call, ("a", "\ud800"), {}, "a condition: character 1") for call in ("subscribe", "advertise")),
+        ("advertise", (None,), {}, "a type is text, not None"),
+        ("declare", (5, {}), {}, "a type is text, not int"),
+        ("declare", ("a", {}, 5), {}, "a parent is text, not int"),
+        ("declare", ("a", ["price"]), {}, "names with types, not list: write {'price': 'float'}"),
+        ("declare", ("a", {5: "int"}), {}, "the name of an attribute is text, not int"),
+        (
+            "declare",
+            ("a", {"x": int}),
+            {},
+            r"the type of attribute 'x' \(int, float, bool or string\) is text, not type",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_for(open_client, broker, call, given, named, says):
+    with open_client(broker.address) as c:
+        with pytest.raises(MercastError, match=says):
+            getattr(c, call)(*given, **named)
+        broker.cut()  # nothing of it is asked for again
+        c.subscribe("stock.quote")
+        assert broker.asked(Kind.SUBSCRIBE)["type"] == "stock.quote"
+
+
+def test_none_is_no_condition_and_echo_is_yes_or_no(open_client, broker):
+    with open_client(broker.address) as c:
+        c.advertise("stock.quote", None)
+        assert broker.asked(Kind.ADVERTISE)["filter"] == ""
+        c.subscribe("stock.quote", None, echo=0)
+        said = broker.asked(Kind.SUBSCRIBE)
+        assert (said["filter"], said["echo"]) == ("", False)
+
+
+def test_without_time_left_what_is_there_will_do(open_client, broker):
+    row = Dropped(EventId(1, 1, 1), 5, "no route")
+    broker.answers[Kind.PUBLISH] = lambda request, _: (
+        replies.event(event(1), [1]) + replies.reported(6, row) + replies.receipts(request, [1])
+    )
+    with open_client(broker.address) as c:
+        quotes = c.subscribe("stock.quote")
+        trace = c.trace("stock.quote")
+        assert quotes.get(-1).id == event(1).id
+        assert trace.get(-1) == (6, row)
+        for one in (quotes, trace):
+            with pytest.raises(NotAnswered):
+                one.get(-1)
+            with pytest.raises(MercastError, match="None to wait for ever"):
+                one.get(float("nan"))
+
+
 # -- other brokers -----------------------------------------------------------------------------------------------------
 
 
@@ -280,6 +385,21 @@ def test_a_lost_broker_is_replaced_by_one_that_it_told_of_and_all_is_restored(op
             second.say(replies.event(event(1), [3]))
             assert quotes.get(PATIENCE).id.sequence == 1
         second.wait_for(Kind.LEAVE)
+
+
+@pytest.mark.parametrize("nonsense", ["a..b:1", "x" * 64 + ":1", "broker:" + "9" * 5000, "a\0b:1"])
+def test_a_broker_that_tells_nonsense_addresses_is_left_for_another(open_client, nonsense):
+    """Those that it prefers are tried first."""
+    with (
+        Broker(2) as second,
+        Broker(1, others=[nonsense, second.address]) as first,
+        open_client(first.address) as c,
+    ):
+        c.subscribe("stock.quote")
+        first.say(replies.drain([nonsense]))
+        second.wait_for(Kind.SUBSCRIBE)
+        first.wait_for(Kind.LEAVE)
+        assert c.publish("stock.quote").broker == 2
 
 
 def test_the_same_broker_is_taken_when_it_is_back(open_client, broker):
@@ -313,7 +433,7 @@ def test_last_words_are_the_reason(open_client, broker):
 def test_damage_ends_the_connection_and_another_is_made(open_client, broker):
     broker.answers[Kind.PUBLISH] = lambda *_: frame(Kind.ANSWER, b"not JSON")
     with open_client(broker.address) as c:
-        with pytest.raises(Unacknowledged, match="does not speak as a broker does"):
+        with pytest.raises(Unacknowledged, match=r"was lost: it does not speak as a broker does"):
             c.publish("stock.quote")
         broker.answers[Kind.PUBLISH] = lambda request, _: replies.receipts(request, [1])
         assert c.publish("stock.quote") == Receipt(1, 1)

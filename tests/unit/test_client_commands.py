@@ -63,7 +63,11 @@ def test_pub(broker, found, says):
 def test_pub_with_a_payload(broker, tmp_path):
     file = tmp_path / "payload"
     file.write_bytes(b"\x00\xff")
-    for arguments, payload in ((["--payload", "text"], b"text"), (["--payload-file", str(file)], b"\x00\xff")):
+    for arguments, payload in (
+        (["--payload", "text"], b"text"),
+        (["--payload", b"\xff"], b"\xff"),
+        (["--payload-file", str(file)], b"\x00\xff"),
+    ):
         done = mercast(broker, "pub", "stock.quote", *arguments, "--content-type", "a/b")
         assert done.returncode == 0, done.stderr
         asked = read_publish("me", broker.wait_for(Kind.PUBLISH), 0)
@@ -80,13 +84,42 @@ def test_pub_of_many(broker):
         '{"payload": 1}',
         "[]",
     ]
-    done = mercast(broker, "pub", "stock.quote", "--json", "-", stdin="\n".join(lines))
+    done = mercast(broker, "pub", "stock.quote", "--file", "-", stdin="\n".join(lines))
     assert (done.returncode, done.stdout) == (1, "2 accepted, 2 destinations in all, 4 refused\n")
     assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["line 4", "line 5", "line 6", "line 7"]
     asked = [read_publish("me", broker.wait_for(Kind.PUBLISH), 0) for _ in range(2)]
     assert [(one.type, one.payload) for one in asked] == [("a", b"p"), ("stock.quote", b"\x00\xff")]
-    done = mercast(broker, "pub", "--json", "-", stdin=lines[0])
+    done = mercast(broker, "pub", "--file", "-", stdin=lines[0])
     assert (done.returncode, done.stdout) == (0, "1 accepted, 1 destinations in all\n")
+
+
+def test_pub_tells_in_json_what_became_of_the_event(broker):
+    done = mercast(broker, "pub", "stock.quote", "price=1", "--json")
+    assert (done.returncode, done.stdout) == (0, '{"accepted":1,"refused":0,"destinations":1}\n')
+    broker.answers[Kind.PUBLISH] = lambda request, _: replies.answer(request, "outside of what is advertised")
+    done = mercast(broker, "pub", "stock.quote", "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout) == {
+        "accepted": 0,
+        "refused": 1,
+        "destinations": 0,
+        "reason": "outside of what is advertised",
+    }
+
+
+def test_pub_tells_in_json_what_became_of_each_of_many(broker, tmp_path):
+    file = tmp_path / "events"
+    file.write_text('{"attributes": {"x": 1}}\n{"attributes": 5}\n\n[]\n{"attributes": {"x": 2}}\n')
+    done = mercast(broker, "pub", "stock.quote", "--file", str(file), "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(one["accepted"], one["refused"], one["destinations"], one.get("line")) for one in told] == [
+        (1, 0, 1, None),
+        (0, 1, 0, 2),
+        (0, 1, 0, 4),
+        (1, 0, 1, None),
+    ]
+    assert "not an event" in told[2]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -95,10 +128,12 @@ def test_pub_of_many(broker):
         (["stock.quote", "price"], "'price' is not an attribute: write name=value"),
         (["stock.quote", "x=1", "x=2"], "attribute 'x' is given twice"),
         ([], "which type? Write: mercast pub stock.quote symbol=ACME price=99"),
-        (["a", "x=1", "--json", "-"], "attributes and payloads come from the file"),
+        (["a", "x=1", "--file", "-"], "with --file, attributes and payloads come from the file"),
         (["a", "--payload", "x", "--payload-file", "y"], "not both"),
         (["a", "--payload-file", "/no/such/file"], "/no/such/file: No such file or directory"),
         (["a", "--url", "http://x"], "'http://x' is not the address of a broker"),
+        (["a", "--url", "a..b:7470"], "'a..b:7470' is not the address of a broker"),
+        (["a", "--token", b"\xff"], "a token: character 1 is half of a surrogate pair"),
     ],
 )
 def test_pub_says_what_is_wrong(broker, arguments, says):

@@ -1,15 +1,20 @@
 """The small parts of the client: addresses, when to try which broker, what is imported."""
 
+import socket
+import ssl
 import subprocess
 import sys
+from errno import ECONNREFUSED, ETIMEDOUT
 
 import pytest
 
 import mercast
 from mercast.client.address import Address, addresses, parse
+from mercast.client.arguments import patience
 from mercast.client.brokers import Brokers, delay
 from mercast.client.errors import MercastError
 from mercast.client.options import options
+from mercast.client.reasons import unreached
 
 
 @pytest.mark.parametrize(
@@ -31,7 +36,22 @@ def test_addresses(url, address):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "http://broker", "broker:", "broker:x", "broker:0", "broker:70000", ":7470", "::1", "[::1]x", "a/b", "b:²"],
+    [
+        *(
+            "",
+            "http://broker",
+            "broker:",
+            "broker:x",
+            "broker:0",
+            "broker:70000",
+            ":7470",
+            "::1",
+            "[::1]x",
+            "a/b",
+            "b:²",
+        ),
+        *("a..b:1", "x" * 64, "a\0b", "a\tb", "broker:" + "9" * 5000),
+    ],
 )
 def test_what_is_no_address(url):
     with pytest.raises(MercastError, match=r"write mercast://host:port"):
@@ -46,6 +66,12 @@ def test_where_addresses_come_from(monkeypatch):
     assert addresses(["c", "d:2"]) == [Address("c", 7470), Address("d", 2)]
     with pytest.raises(MercastError, match="no address"):
         addresses([])
+
+
+@pytest.mark.parametrize("urls", [5, [5], b"a:1", ["a", None]])
+def test_addresses_are_text(urls):
+    with pytest.raises(MercastError, match="the address of a broker is text, not"):
+        addresses(urls)
 
 
 def test_learned_brokers_are_tried_with_the_lost_one_last():
@@ -66,10 +92,54 @@ def test_delays_grow_and_differ():
     assert len({delay(3) for _ in range(10)}) > 1
 
 
-@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), 10**400, "1", None, True])
 def test_a_timeout_is_some_time(timeout):
-    with pytest.raises(MercastError, match="a timeout of"):
+    with pytest.raises(MercastError, match=r"a timeout of .*: give seconds, more than 0"):
         options(None, None, None, None, timeout)
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), float("inf"), "1", True])
+def test_patience_is_some_time_or_without_end(timeout):
+    with pytest.raises(MercastError, match=r"a timeout of .*: give seconds, .* or None to wait for ever"):
+        patience(timeout)
+    assert (patience(None), patience(0.5), patience(-1)) == (None, 0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"token": 5}, "a token is text, not int"),
+        ({"token": "\ud800"}, "a token: character 1 is half"),
+        ({"name": b"shop"}, "the name of a client is text, not bytes"),
+        ({"tls": "yes"}, "tls is True or an ssl.SSLContext, not str"),
+    ],
+)
+def test_what_cannot_be_used_to_connect(given, says):
+    with pytest.raises(MercastError, match=says):
+        options(**({"url": "a", "token": None, "tls": None, "name": None, "timeout": 1} | given))
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ConnectionRefusedError(ECONNREFUSED, "Connect call failed ('127.0.0.1', 1)"), "Connection refused"),
+        (
+            OSError(
+                f"Multiple exceptions: [Errno {ECONNREFUSED}] Connect call failed ('::1', 1, 0, 0), "
+                f"[Errno {ECONNREFUSED}] Connect call failed ('127.0.0.1', 1)"
+            ),
+            "Connection refused",
+        ),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service not known"),
+        (ssl.SSLError(1, "[SSL] wrong version number"), "[SSL] wrong version number"),
+        (ssl.SSLEOFError(8, "EOF occurred"), "the connection to a:1 was lost"),
+        (ConnectionResetError(), "the connection to a:1 was lost"),
+        (TimeoutError("timed out"), "no answer within 2 s"),
+        (TimeoutError(ETIMEDOUT, "whatever"), "Connection timed out"),
+    ],
+)
+def test_why_nobody_answers_is_said_in_the_words_of_the_system(error, says):
+    assert unreached(Address("a", 1), error, 2.0) == says
 
 
 def test_tls_is_used_where_it_is_asked_for():

@@ -261,7 +261,7 @@ def test_what_was_never_asked_here_is_taken_back_at_once():
 
 
 def test_declarations_are_never_taken_back():
-    side, declared = welcomed(), Declared("quote", {"price": "float"}, None, Future())
+    side, declared = welcomed(), Declared("quote", {"price": "float"}, None, False, Future())
     side.session.ask([declared])
     assert side.said()[0][0] == Kind.DECLARE
     assert side.session.undo(declared).done()
@@ -270,7 +270,12 @@ def test_declarations_are_never_taken_back():
 
 def test_all_that_stands_is_asked_for_again_in_its_order():
     standing = Standing()
-    for handle in (Declared("q", {}, None, Future()), Advertised("q", "x > 1", Future(), True), wanted(), wanted()):
+    for handle in (
+        Declared("q", {}, None, False, Future()),
+        Advertised("q", "x > 1", Future(), True),
+        wanted(),
+        wanted(),
+    ):
         standing.add(handle)
     standing.remove(standing.all()[2])
     side = welcomed()

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -15,8 +16,8 @@ from cyclopts import Parameter
 
 from mercast.cli.asking import Token, Url, accepted, attributes, say, talking, tell_what_happens
 from mercast.client.blocking import Client
-from mercast.client.errors import ConnectionLost, MercastError
-from mercast.client.event import ToPublish
+from mercast.client.errors import ConnectionLost, MercastError, Refused
+from mercast.client.event import Receipt, ToPublish
 from mercast.wire.events import PLAIN_BYTES
 
 _TOGETHER = 1000
@@ -32,13 +33,14 @@ def pub(
     payload: _AnyText = None,
     payload_file: _AnyText = None,
     content_type: str = PLAIN_BYTES,
-    json: _AnyText = None,
+    file: _AnyText = None,
+    json: bool = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
     """Publish an event, such as: mercast pub stock.quote symbol=ACME price=99
 
-    Exit status: 0 if it was accepted (even if nobody subscribes to it), 1 if not.
+    Exit status: 0 if it was accepted (even if nobody subscribes to it), 1 if not; of many, 0 if all were.
 
     Parameters
     ----------
@@ -53,32 +55,42 @@ def pub(
         The file that has its payload; - for standard input.
     content_type
         What the payload is, such as text/plain.
-    json
+    file
         Publish many: a file (- for standard input) with a JSON object per line, each with "attributes" and, if wanted,
         "type" (else the one above), "payload" (or "payload_base64") and "content_type".
+    json
+        One JSON object per event: {"accepted": 1, "refused": 0, "destinations": 2}; one that is refused has a "reason",
+        and the "line" where it is in the file.
     url
         Where a broker is: mercast://host:port, or several parted by commas.
     token
         What the broker asks for.
     """
     tell_what_happens(logging.WARNING)
-    if json is not None:
+    if file is not None:
         if attribute or payload is not None or payload_file is not None:
-            sys.exit("mercast pub: with --json, attributes and payloads come from the file")
-        with _opened(json) as lines, talking("pub", url, token) as client:
-            sys.exit(_publish_lines(client, lines, type))
+            sys.exit("mercast pub: with --file, attributes and payloads come from the file")
+        with _opened(file) as lines, talking("pub", url, token) as client:
+            sys.exit(_publish_lines(client, lines, type, json))
     if type is None:
         sys.exit("mercast pub: which type? Write: mercast pub stock.quote symbol=ACME price=99")
-    values, data = attributes(attribute), _payload(payload, payload_file)
+    event = ToPublish(type, attributes(attribute), _payload(payload, payload_file), content_type)
     with talking("pub", url, token) as client:
-        say(accepted(client.publish(type, values, data, content_type), type))
+        try:
+            receipt = client.publish(*event)
+        except Refused as refused:
+            if not json:
+                raise
+            say(_json(refused))
+            sys.exit(1)
+        say(_json(receipt) if json else accepted(receipt, type))
 
 
 def _payload(text: str | None, file: str | None) -> bytes:
     if text is not None and file is not None:
         sys.exit("mercast pub: give --payload or --payload-file, not both")
     if file is None:
-        return (text or "").encode()
+        return os.fsencode(text or "")  # as it was typed, be it text or not
     with _opened(file) as data:
         return data.read()
 
@@ -95,7 +107,7 @@ def _opened(file: str) -> AbstractContextManager[BinaryIO]:
 # -- many --------------------------------------------------------------------------------------------------------------
 
 
-def _publish_lines(client: Client, lines: BinaryIO, type: str | None) -> int:
+def _publish_lines(client: Client, lines: BinaryIO, type: str | None, json: bool) -> int:
     """Says what became of them; the exit status."""
     taken = destinations = refused = 0
     events = _read(lines, type)
@@ -106,14 +118,27 @@ def _publish_lines(client: Client, lines: BinaryIO, type: str | None) -> int:
             outcome = event if isinstance(event, MercastError) else next(outcome_of)
             if isinstance(outcome, ConnectionLost):
                 raise outcome
-            if isinstance(outcome, MercastError):
-                sys.stderr.write(f"line {number}: {outcome}\n")
-                refused += 1
-            else:
+            if json:
+                say(_json(outcome, number))
+            if isinstance(outcome, Receipt):
                 taken += 1
                 destinations += outcome.destinations
-    say(f"{taken} accepted, {destinations} destinations in all" + (f", {refused} refused" if refused else ""))
+            else:
+                refused += 1
+                if not json:
+                    sys.stderr.write(f"line {number}: {outcome}\n")
+    if not json:
+        say(f"{taken} accepted, {destinations} destinations in all" + (f", {refused} refused" if refused else ""))
     return 1 if refused else 0
+
+
+def _json(outcome: Receipt | MercastError, line: int | None = None) -> str:
+    said: dict[str, Any] = {"accepted": 0, "refused": 1, "destinations": 0, "reason": str(outcome)}
+    if isinstance(outcome, Receipt):
+        said = {"accepted": 1, "refused": 0, "destinations": outcome.destinations}
+    elif line is not None:
+        said["line"] = line
+    return orjson.dumps(said).decode()
 
 
 def _read(lines: BinaryIO, type: str | None) -> Iterator[tuple[int, ToPublish | MercastError]]:
@@ -132,7 +157,7 @@ def _event(said: Any, type: str | None) -> ToPublish:
         raise MercastError('not an event: write {"type": …, "attributes": {…}}')
     type_ = said.get("type", type)
     if not isinstance(type_, str):
-        raise MercastError("no type: write it into the line, or before --json for all of them")
+        raise MercastError("no type: write it into the line, or before --file for all of them")
     payload = said.get("payload", "")
     if not isinstance(payload, str):
         raise MercastError('a "payload" is text; other data goes as "payload_base64"')

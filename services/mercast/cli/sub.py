@@ -35,7 +35,7 @@ def sub(
     count
         Stop after so many events.
     json
-        One JSON object per line, as `mercast pub --json` reads them.
+        One JSON object per line, as `mercast pub --file` reads them.
     url
         Where a broker is: mercast://host:port, or several parted by commas.
     token

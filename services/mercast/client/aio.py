@@ -8,11 +8,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
-from mercast.client import brokers
+from mercast.client import arguments, brokers
 from mercast.client.address import Address
 from mercast.client.errors import Closed, ConnectionLost, MercastError, NotAnswered, NotSettled
 from mercast.client.event import NO_ATTRIBUTES, Event, Hop, Receipt, ToPublish, encode
-from mercast.client.options import LINGER, SETTLE_WITHIN, TICK, Options, encode_all, no_broker, options, types_of
+from mercast.client.options import LINGER, SETTLE_WITHIN, TICK, Options, encode_all, options, types_of
+from mercast.client.reasons import lost, no_broker, no_talk, unreached
 from mercast.client.seen import Handed
 from mercast.client.session import BEAT, SILENCE, Session
 from mercast.client.standing import BUFFER_BYTES, Advertised, Declared, Handle, Standing, Wanted, log
@@ -131,7 +132,7 @@ class Client:
         await self._introduce(types_of(events, contents))
         return await self._publish(await self._connected(), contents)
 
-    async def advertise(self, type: str, where: str = "", *, settled: bool = True) -> "Advertisement":
+    async def advertise(self, type: str, where: str | None = None, *, settled: bool = True) -> "Advertisement":
         """Say what will be published; what lies outside is refused. Without, a type is advertised by its first event.
 
         Waits until all brokers concerned know (NotSettled, if some do not in time), unless `settled` is False.
@@ -143,7 +144,7 @@ class Client:
     async def subscribe(
         self,
         type: str | None = None,
-        where: str = "",
+        where: str | None = None,
         *,
         echo: bool = True,
         settled: bool = True,
@@ -160,9 +161,14 @@ class Client:
         await self._stand(subscription)
         return subscription
 
-    async def declare(self, name: str, attributes: Mapping[str, str], parent: str | None = None) -> None:
-        """Declare a type: its attributes, each int, float, bool or string; and what it inherits from."""
-        await self._stand(Declared(name, attributes, parent, self._future()))
+    async def declare(
+        self, name: str, attributes: Mapping[str, str], parent: str | None = None, *, open: bool = False
+    ) -> None:
+        """Declare a type: its attributes, each int, float, bool or string; and what it inherits from.
+
+        Its events have no other attributes, unless it is `open`.
+        """
+        await self._stand(Declared(name, attributes, parent, open, self._future()))
 
     async def trace(
         self,
@@ -380,9 +386,7 @@ class Client:
             connection.abort()
             if isinstance(error, MercastError) or not isinstance(error, OSError):
                 raise
-            if isinstance(error, TimeoutError):
-                raise ConnectionLost(f"no answer within {self._how.timeout:g} s") from None
-            raise ConnectionLost(error.strerror or str(error)) from None
+            raise ConnectionLost(unreached(address, error, self._how.timeout)) from None
         return connection
 
     def _adopt(self, connection: "_Connection") -> None:
@@ -466,7 +470,7 @@ class _Connection(asyncio.Protocol):
         try:
             session.receive(data)
         except ProtocolError as error:
-            self._end(f"{self.address} does not speak as a broker does: {error}")
+            self._end(no_talk(error))
             self.abort()
             return
         self._flush()
@@ -482,8 +486,7 @@ class _Connection(asyncio.Protocol):
         self.writable.set()
 
     def connection_lost(self, error: Exception | None) -> None:
-        said = self.session.last_words or error
-        self._end(f"the connection to {self.address} was lost{f': {said}' if said else ''}")
+        self._end(error)
         if not self._over.done():
             self._over.set_result(None)
 
@@ -511,7 +514,7 @@ class _Connection(asyncio.Protocol):
         if self._holding:
             return  # it is this side that does not listen
         if now - self._heard > SILENCE:
-            self._end(f"not a word from {self.address} for {SILENCE:g} s")
+            self._end(f"not a word for {SILENCE:g} s")
             self.abort()
         elif now - self._heard > BEAT:
             self.session.ask_for_life()
@@ -526,7 +529,7 @@ class _Connection(asyncio.Protocol):
         """Say goodbye."""
         self.session.leave()
         self._flush()
-        self._end("the client has closed the connection")
+        self._end("closed by this client")
         if self._transport is not None:
             self._transport.close()
             try:
@@ -552,15 +555,15 @@ class _Connection(asyncio.Protocol):
             if data:
                 self._transport.write(data)
 
-    def _end(self, why: str) -> None:
+    def _end(self, why: object) -> None:
         if self.lost is None:
-            self.lost = why
-            self.session.lost(why)
+            self.lost = lost(self.address, self.session.last_words or why)
+            self.session.lost(self.lost)
             self.writable.set()
             if not self.greeted.done():
-                self.greeted.set_exception(ConnectionLost(why))
+                self.greeted.set_exception(ConnectionLost(self.lost))
                 self.greeted.exception()  # seen, even if nobody waits for it any longer
-            self._client.gone(self, why)
+            self._client.gone(self, self.lost)
 
 
 _GOODBYE = 1.0
@@ -574,7 +577,7 @@ class Advertisement(Advertised):
         self,
         client: Client,
         type: str,
-        where: str,
+        where: str | None,
         future: "asyncio.Future[Any]",
         settled: bool,
         implied: bool = False,
@@ -610,7 +613,7 @@ class Subscription(Wanted):
     async def get(self, timeout: float | None = None) -> Event:
         """The next event; NotAnswered if none comes in time, Closed if none will come."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(arguments.patience(timeout)):
                 return await anext(self)
         except StopAsyncIteration:
             raise Closed(f"{self} has ended") from None
@@ -655,7 +658,7 @@ class Trace:
     async def get(self, timeout: float | None = None) -> Hop:
         """The next report; NotAnswered if none comes in time."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(arguments.patience(timeout)):
                 return await self._hops.get()
         except TimeoutError:
             raise NotAnswered(f"no report within {timeout:g} s") from None

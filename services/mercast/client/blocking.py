@@ -10,11 +10,12 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from mercast.client import brokers
+from mercast.client import arguments, brokers
 from mercast.client.address import Address
 from mercast.client.errors import Closed, ConnectionLost, MercastError, NotAnswered, NotSettled
 from mercast.client.event import NO_ATTRIBUTES, Event, Hop, Receipt, ToPublish, encode
-from mercast.client.options import LINGER, SETTLE_WITHIN, TICK, Options, encode_all, no_broker, options, types_of
+from mercast.client.options import LINGER, SETTLE_WITHIN, TICK, Options, encode_all, options, types_of
+from mercast.client.reasons import lost, no_broker, no_talk, unreached
 from mercast.client.seen import Handed
 from mercast.client.session import BEAT, SILENCE, Session
 from mercast.client.standing import BUFFER_BYTES, Advertised, Declared, Handle, Standing, Wanted, log
@@ -121,7 +122,7 @@ class Client:
         self._introduce(types_of(events, contents))
         return self._publish(contents)
 
-    def advertise(self, type: str, where: str = "", *, settled: bool = True) -> "Advertisement":
+    def advertise(self, type: str, where: str | None = None, *, settled: bool = True) -> "Advertisement":
         """Say what will be published; what lies outside is refused. Without, a type is advertised by its first event.
 
         Waits until all brokers concerned know (NotSettled, if some do not in time), unless `settled` is False.
@@ -133,7 +134,7 @@ class Client:
     def subscribe(
         self,
         type: str | None = None,
-        where: str = "",
+        where: str | None = None,
         *,
         echo: bool = True,
         settled: bool = True,
@@ -150,9 +151,14 @@ class Client:
         self._stand(subscription)
         return subscription
 
-    def declare(self, name: str, attributes: Mapping[str, str], parent: str | None = None) -> None:
-        """Declare a type: its attributes, each int, float, bool or string; and what it inherits from."""
-        self._stand(Declared(name, attributes, parent, Future()))
+    def declare(
+        self, name: str, attributes: Mapping[str, str], parent: str | None = None, *, open: bool = False
+    ) -> None:
+        """Declare a type: its attributes, each int, float, bool or string; and what it inherits from.
+
+        Its events have no other attributes, unless it is `open`.
+        """
+        self._stand(Declared(name, attributes, parent, open, Future()))
 
     def trace(
         self,
@@ -365,25 +371,25 @@ class Client:
         try:
             stream = open_stream(address, self._how.tls_for(address), self._how.timeout)
         except OSError as error:
-            raise ConnectionLost(error.strerror or str(error)) from None
+            raise ConnectionLost(unreached(address, error, self._how.timeout)) from None
         try:
             stream.write(session.take(), self._how.timeout)
             while session.welcome is None:
                 data = stream.read(max(0.0, by - monotonic()))
                 if not data:
-                    raise ConnectionLost(f"the connection to {address} was closed at once")
+                    raise ConnectionLost(lost(address))
                 session.receive(data)
                 if session.last_words is not None:
                     raise session.last_words
         except BaseException as error:
             stream.close()
             if isinstance(error, ProtocolError):
-                raise ConnectionLost(f"{address} does not speak as a broker does: {error}") from None
+                raise ConnectionLost(lost(address, no_talk(error))) from None
             if isinstance(error, MercastError) or not isinstance(error, OSError):
                 raise
             if isinstance(error, TimeoutError):
-                raise ConnectionLost(f"no answer within {self._how.timeout:g} s") from None
-            raise ConnectionLost(error.strerror or str(error)) from None
+                raise ConnectionLost(unreached(address, error, self._how.timeout)) from None
+            raise ConnectionLost(lost(address, error)) from None
         return _Connection(self, address, session, stream, self._how.timeout)
 
     def _adopt(self, connection: "_Connection") -> None:
@@ -518,7 +524,7 @@ class _Connection:
         except OSError as error:
             why = error
         except ProtocolError as error:
-            why = f"it does not speak as a broker does: {error}"
+            why = no_talk(error)
         finally:
             self._end(why)
             self.stream.abort()  # who is writing may stop
@@ -528,8 +534,7 @@ class _Connection:
     def _end(self, why: object) -> None:
         with self._client.lock:
             if self.lost is None:
-                said = self.session.last_words or why
-                self.lost = f"the connection to {self.address} was lost{f': {said}' if said else ''}"
+                self.lost = lost(self.address, self.session.last_words or why)
                 self.session.lost(self.lost)
                 self._client.gone(self, self.lost)
                 self._client.make_room()
@@ -539,7 +544,7 @@ class Advertisement(Advertised):
     """Stands until `cancel`."""
 
     def __init__(
-        self, client: Client, type: str, where: str, future: "Future[Any]", settled: bool, implied: bool = False
+        self, client: Client, type: str, where: str | None, future: "Future[Any]", settled: bool, implied: bool = False
     ) -> None:
         super().__init__(type, where, future, settled, implied)
         self._client = client
@@ -567,7 +572,8 @@ class Subscription(Wanted):
 
     def get(self, timeout: float | None = None) -> Event:
         """The next event; NotAnswered if none comes in time, Closed if none will come."""
-        by = None if timeout is None else monotonic() + timeout
+        patience = arguments.patience(timeout)
+        by = None if patience is None else monotonic() + patience
         try:
             with self._client.lock:
                 while (event := self.take()) is None:
@@ -608,6 +614,6 @@ class Trace:
     def get(self, timeout: float | None = None) -> Hop:
         """The next report; NotAnswered if none comes in time."""
         try:
-            return self._hops.get(timeout=timeout)
+            return self._hops.get(timeout=arguments.patience(timeout))
         except queue.Empty:
             raise NotAnswered(f"no report within {timeout:g} s") from None

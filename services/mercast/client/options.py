@@ -5,8 +5,9 @@ import ssl
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from mercast.client import arguments
 from mercast.client.address import Address, addresses
-from mercast.client.errors import MercastError, NoBroker, Refused
+from mercast.client.errors import MercastError, Refused
 from mercast.client.event import ToPublish, encode
 
 SETTLE_WITHIN = 30.0
@@ -39,10 +40,16 @@ def options(
     name: str | None,
     timeout: float,
 ) -> Options:
-    if not 0 < timeout < float("inf"):
-        raise MercastError(f"a timeout of {timeout} s: give seconds, more than 0")
     context = ssl.create_default_context() if tls is True else tls or None
-    return Options(addresses(url), token or os.environ.get("MERCAST_TOKEN") or None, context, name or "client", timeout)
+    if context is not None and not hasattr(context, "wrap_socket"):
+        raise MercastError(f"tls is True or an ssl.SSLContext, not {type(tls).__name__}")
+    return Options(
+        addresses(url),
+        arguments.text_or_none(token or os.environ.get("MERCAST_TOKEN") or None, "a token"),
+        context,
+        arguments.text(name or "client", "the name of a client"),
+        arguments.timeout(timeout),
+    )
 
 
 def encode_all(events: Iterable[ToPublish | tuple[Any, ...]]) -> list[bytes | MercastError]:
@@ -50,22 +57,18 @@ def encode_all(events: Iterable[ToPublish | tuple[Any, ...]]) -> list[bytes | Me
     encoded: list[bytes | MercastError] = []
     for event in events:
         try:
-            encoded.append(encode(event if isinstance(event, ToPublish) else ToPublish(*event)))
+            encoded.append(encode(event if isinstance(event, ToPublish) else _to_publish(event)))
         except Refused as refused:
             encoded.append(refused)
     return encoded
 
 
+def _to_publish(event: Any) -> ToPublish:
+    if not isinstance(event, tuple | list) or not 0 < len(event) <= len(ToPublish._fields):
+        raise Refused(f"an event is ({', '.join(ToPublish._fields)}) or the first of these, not {event!r:.80}")
+    return ToPublish(*event)
+
+
 def types_of(events: list[Any], contents: list[bytes | MercastError]) -> dict[str, None]:
     """The types of those that can be sent, in order."""
     return {event[0]: None for event, content in zip(events, contents, strict=True) if isinstance(content, bytes)}
-
-
-def no_broker(reasons: dict[Address, MercastError]) -> MercastError:
-    """Of several brokers none was of use: one that answered and refused has the most to say."""
-    for address, reason in reasons.items():
-        if isinstance(reason, Refused):
-            return Refused(f"the broker at {address} refuses: {reason}", reason.code)
-    where = ", ".join(map(str, reasons))
-    why = "; ".join(dict.fromkeys(map(str, reasons.values())))
-    return NoBroker(where, why)

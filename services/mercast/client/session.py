@@ -125,8 +125,8 @@ class Session:
                 continue
             request = self._number()
             said = requests.publish(request, content, traced)
-            if len(said) > FRAME_BYTES:
-                batch.put(at, _too_large(said))
+            if len(said) > requests.CONTENT_BYTES:
+                batch.put(at, _too_large(said, requests.CONTENT_BYTES))
                 continue
             self._published[request] = batch, at
             self._out.append(said)
@@ -140,7 +140,7 @@ class Session:
             request = self._number()
             said = handle.frame(request)
             if len(said) > FRAME_BYTES:
-                handle.refused(str(_too_large(said)))
+                handle.refused(str(_too_large(said, FRAME_BYTES)))
                 continue
             handle.missing = None
             self._standing[request], self._numbers[handle] = handle, request
@@ -315,8 +315,8 @@ _MATCHED = 10_000
 """Combinations of subscriptions that are remembered."""
 
 
-def _too_large(said: bytes) -> Refused:
-    return Refused(f"a request of {len(said)} bytes is too large; at most {FRAME_BYTES} go in a frame")
+def _too_large(said: bytes, most: int) -> Refused:
+    return Refused(f"a request of {len(said)} bytes is too large; it may have {most}")
 
 
 def _fulfil(future: Awaited) -> None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from mercast.client.arguments import kinds, size, text, text_or_none
 from mercast.client.errors import MercastError, Refused, SubscriberTooSlow
 from mercast.client.event import Event
 from mercast.wire import requests
@@ -80,9 +81,9 @@ class Handle(ABC):
 
 
 class Advertised(Handle):
-    def __init__(self, type: str, where: str, future: Awaited, settled: bool, implied: bool = False) -> None:
+    def __init__(self, type: str, where: str | None, future: Awaited, settled: bool, implied: bool = False) -> None:
         super().__init__(future, settled)
-        self.type, self.where = type, where
+        self.type, self.where = text(type, "a type"), text_or_none(where, "a condition") or ""
         self.implied = implied
         """Made by the first event of its type, not asked for; it stands even if not all brokers know of it in time."""
         self.insists = not implied
@@ -98,15 +99,18 @@ class Advertised(Handle):
 
 
 class Declared(Handle):
-    def __init__(self, name: str, attributes: Mapping[str, str], parent: str | None, future: Awaited) -> None:
+    def __init__(
+        self, name: str, attributes: Mapping[str, str], parent: str | None, open: bool, future: Awaited
+    ) -> None:
         super().__init__(future, True)
-        self.name, self._attributes, self._parent = name, dict(attributes), parent
+        self.name, self._attributes = text(name, "a type"), kinds(attributes)
+        self._parent, self._open = text_or_none(parent, "a parent"), bool(open)
 
     def __str__(self) -> str:
         return f"the declaration of {self.name}"
 
     def frame(self, request: int) -> bytes:
-        return requests.declare(request, self.name, self._parent, self._attributes)
+        return requests.declare(request, self.name, self._parent, self._attributes, self._open)
 
     def undoing(self, request: int, made: int) -> bytes:  # noqa: ARG002
         return b""
@@ -127,11 +131,19 @@ class Wanted(Handle):
     """
 
     def __init__(
-        self, type: str | None, where: str, echo: bool, buffer: int, full: set["Wanted"], future: Awaited, settled: bool
+        self,
+        type: str | None,
+        where: str | None,
+        echo: bool,
+        buffer: int,
+        full: set["Wanted"],
+        future: Awaited,
+        settled: bool,
     ) -> None:
         super().__init__(future, settled)
-        self.type, self.where, self.echo = type, where, echo
-        self.buffer_bytes = buffer
+        self.type, self.where = text_or_none(type, "a type"), text_or_none(where, "a condition") or ""
+        self.echo = bool(echo)
+        self.buffer_bytes = size(buffer)
         self.full_since: float | None = None
         self._full = full
         self._events: deque[tuple[Event, int]] = deque()
