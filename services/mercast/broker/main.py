@@ -5,10 +5,10 @@ import errno
 import resource
 import signal
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
-from typing import IO
+from pathlib import Path
 
 import structlog
 
@@ -19,6 +19,7 @@ from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
 from mercast.broker.links import Link
 from mercast.broker.overlay import Overlay
+from mercast.broker.recorder import Recorder
 from mercast.broker.sessions import Session
 from mercast.matching import prepare
 from mercast.wire import replies
@@ -97,6 +98,7 @@ async def running(config: BrokerConfig) -> AsyncIterator[Node]:
     broker = Broker(config)
     live: set[Session] = set()
     async with AsyncExitStack() as stack:
+        record = stack.enter_context(closing(_recorder(config.record))) if config.record else None
         clients, client_port = await _listen(partial(Session, broker, live), config.listen, "--listen")
         stack.callback(clients.close)
         hosts: list[Overlay] = []
@@ -110,7 +112,6 @@ async def running(config: BrokerConfig) -> AsyncIterator[Node]:
         hosts.append(overlay)
         if config.admin_listen:
             await stack.enter_async_context(_admin(broker, config.admin_listen))
-        record: IO[str] | None = stack.enter_context(config.record.open("w")) if config.record else None
         broker.begin(record, overlay.unlink)
         overlay.begin()
         log.info(
@@ -148,6 +149,13 @@ def _cannot_listen(error: OSError, where: str, flag: str) -> StartError:
     if error.errno == errno.EADDRINUSE:
         return StartError(f"port {parse_address(where).port} is in use; choose another with {flag}")
     return StartError(f"cannot listen at {where}: {error.strerror or error}; choose another address with {flag}")
+
+
+def _recorder(file: Path) -> Recorder:
+    try:
+        return Recorder(file)
+    except OSError as error:
+        raise StartError(f"cannot record to {file}: {error.strerror}; choose another file with --record") from None
 
 
 def _shown(where: str, port: int) -> str:
