@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import socket
 
 import pytest
 from live import PATIENCE, Lone, Mesh, Running, ask, end, free_port_for_local, is_free, local_ports, mercast, until
 
-from mercast.broker.local import free_addresses
+from mercast.broker.local import Local, NotReady, free_addresses
 from mercast.protocol.rows import Copied, Delivered, Published
 
 QUOTE = ["stock.quote", "symbol=ACME", "price=99"]
@@ -204,7 +205,7 @@ def test_local_until_ctrl_c(tmp_path):
         os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does
         assert command.process.wait(PATIENCE) == 0
         assert command.out.endswith("stopped\n")
-        assert command.err == ""
+        assert command.err == "starting 2 brokers …\n"
     assert all(map(is_free, local_ports(first, 2)))
 
 
@@ -214,7 +215,7 @@ def test_local_tells_of_a_broker_that_was_killed(tmp_path):
         command.says("Ctrl-C here stops all")
         os.kill(brokers_of(command.process.pid)[1], signal.SIGKILL)
         assert command.process.wait(PATIENCE) == 1
-        assert command.err.startswith("mercast: broker 2 has ended")
+        assert command.err.splitlines()[1].startswith("mercast: broker 2 has ended")
     until(lambda: all(map(is_free, local_ports(first, 2))), "the other broker has ended, too")
 
 
@@ -233,8 +234,42 @@ def test_local_says_what_is_wrong(tmp_path):
     first = free_port_for_local(1)
     with socket.create_server(("127.0.0.1", first)):
         done = mercast("local", 1, "--port", first)
-    assert done.returncode == 1
-    assert f"port {first} is in use" in done.stderr
+    assert told(done) == (
+        1,
+        "",
+        f"mercast: port {first} is in use; choose another with --port, or 0 for any free ports\n",
+    )
+    for port, brokers, most in ((65_530, 3, 65_493), (-1, 1, 65_533)):
+        said = f"mercast: --port {port}: choose 1 to {most} for {brokers} brokers, or 0 for any free ports\n"
+        assert told(mercast("local", brokers, "--port", port)) == (1, "", said)
+
+
+def test_local_beside_another_one(tmp_path):
+    command, first = started(tmp_path, 2)
+    with command:
+        command.says("Ctrl-C here stops all")
+        done = mercast("local", 3, "--port", first)
+        said = f"mercast: port {first} is in use; choose another with --port, or 0 for any free ports\n"
+        assert told(done) == (1, "", said)
+
+
+def test_local_at_any_free_ports(tmp_path):
+    with Running(tmp_path, "local", 1, "--port", 0) as command:
+        command.says("Ctrl-C here stops all")
+        (address,) = re.findall(r"^broker 1: clients at (127.0.0.1:[1-9]\d+), ", command.out)
+        assert f"mercast sub stock.quote 'price < 100' --url {address}" in command.out
+        done = mercast("pub", *QUOTE, "--url", address)
+        assert told(done) == (0, "accepted, 0 destinations: nobody subscribes to stock.quote\n", "")
+
+
+def test_the_answer_of_another_process_is_not_taken_for_a_brokers_own(mesh):
+    """Only the admin port of the other is asked here."""
+    (client, peer), admin = free_addresses(2), mesh[1].admin
+    with (
+        pytest.raises(NotReady, match=r"broker 1 has ended(.|\n)*port \d+ is in use; choose another with --admin"),
+        Local(1, matcher="scan", addresses=lambda _: (client, peer, admin)),
+    ):
+        pass
 
 
 def test_a_broker_without_clients_or_peers_answers_its_admin(tmp_path):
