@@ -100,7 +100,7 @@ def test_trace_shows_every_hop(mesh, tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
         said = [line[:60].rstrip() for line in done.stdout.splitlines()]
         assert said[0] == "accepted, 1 destination"
-        assert said[1] == "broker 1: published, 1 destination, 0 clients here"
+        assert said[1] == "broker 1: published, 1 other broker, 0 clients here"
         assert sorted(said[2:])[1] == "  broker 2: delivered to " + sorted(said[2:])[1].rpartition(" ")[2]
         assert sorted(said[2:])[0] == "  broker 2: 1 hop, from broker 1"
         rows = [
@@ -114,6 +114,16 @@ def test_trace_shows_every_hop(mesh, tmp_path):
         ]
         for row, fields in zip(sorted(rows, key=lambda row: row["kind"]), (Delivered, Published, Copied), strict=True):
             assert set(fields._fields) <= row.keys()
+
+
+def test_a_receipt_counts_the_publishers_broker_and_the_trace_says_so(mesh, tmp_path):
+    with subscribed(mesh, 1, tmp_path, "stock.quote") as here, subscribed(mesh, 2, tmp_path, "stock.quote") as there:
+        for sub in (here, there):
+            sub.says("is settled")
+        done = mercast("trace", *QUOTE, "--wait", 1, "--url", mesh[1].client)
+        said = [line[:60].rstrip() for line in done.stdout.splitlines()]
+        assert said[0] == "accepted, 2 destinations"
+        assert "broker 1: published, 1 other broker, 1 client here" in said
 
 
 def test_overlay(mesh):
