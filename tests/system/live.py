@@ -127,15 +127,15 @@ class Mesh(Local):
 class Lone:
     """One broker, by its own flags."""
 
-    def __init__(self, log, id, *flags):
-        self.id, self.log = id, log
+    def __init__(self, log, id, *flags, **how):
+        self.id, self.log, self._how = id, log, how
         self.client, self.peer, self.admin = free_addresses(3)
         self.flags = ["--id", str(id), "--matcher", "scan", "--listen", self.client, "--peer-listen", self.peer]
         self.flags += ["--admin-listen", self.admin, *map(str, flags)]
 
     def __enter__(self):
         with self.log.open("ab") as log:
-            self.process = popen("broker", *self.flags, stdout=log, stderr=log)
+            self.process = popen("broker", *self.flags, stdout=log, stderr=log, **self._how)
         until(lambda: "started" in self.told() or self.process.poll() is not None, self.told)
         assert self.process.poll() is None, self.told()
         return self

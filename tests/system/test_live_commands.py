@@ -3,13 +3,16 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
+from contextlib import ExitStack
 
 import pytest
 from live import PATIENCE, Lone, Mesh, Running, ask, end, free_port_for_local, is_free, local_ports, mercast, until
 
-from mercast.broker.local import Local, NotReady, free_addresses
+from mercast import Refused, blocking
+from mercast.broker.local import Local, NotReady, end_with_parent, free_addresses
 from mercast.protocol.rows import Copied, Delivered, Published
 
 QUOTE = ["stock.quote", "symbol=ACME", "price=99"]
@@ -191,6 +194,19 @@ def test_a_broker_ends_well(tmp_path, number):
         assert end(broker.process, number) == 0
         assert '"message": "stopped"' in broker.told()
         assert "Traceback" not in broker.told()
+
+
+def test_clients_that_there_are_no_file_descriptors_for_are_told_so(tmp_path):
+    def limited():
+        end_with_parent()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 258))
+
+    with Lone(tmp_path / "log", 1, preexec_fn=limited) as broker, ExitStack() as held:
+        broker.says("max_clients is lowered", '"given": 20000', '"to": 2')
+        for _ in range(2):
+            held.enter_context(blocking.connect(broker.client))
+        with pytest.raises(Refused, match="this broker has 2 clients, and takes no more"):
+            blocking.connect(broker.client)
 
 
 # -- mercast local ---------------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ class BrokerConfig(BaseSettings):
     drain_seconds: Annotated[FiniteFloat, Field(ge=0)] = 5.0
     """How long clients may take to move to other brokers after SIGTERM; SIGINT does not wait for them."""
     max_clients: int = Field(default=20_000, ge=1)
-    """Clients connected at a time. Each takes a file descriptor and some kilobytes."""
+    """Clients connected at a time; fewer if there are no file descriptors for them. Each takes some kilobytes."""
 
     @classmethod
     def settings_customise_sources(

@@ -34,6 +34,10 @@ _LOOK = 0.05
 """Seconds between two looks whether all clients have left."""
 
 
+_OTHER_FILES = 256
+"""File descriptors for listeners, links, admins and what Python has open; the rest is for clients."""
+
+
 class StartError(Exception):
     """The broker cannot start, for the reason given."""
 
@@ -43,14 +47,19 @@ def run(config: BrokerConfig) -> None:
     garbage.seldom()
     if config.matcher == "index":
         prepare()  # takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client takes a file descriptor
     try:
         import uvloop
     except ImportError:
         asyncio.run(_serve(config))
     else:
         uvloop.run(_serve(config))
+
+
+def room_for_clients() -> float:
+    """How many clients there are file descriptors for: one more could not even be told that the broker is full."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return float("inf") if most == resource.RLIM_INFINITY else max(1, most - _OTHER_FILES)
 
 
 async def _serve(config: BrokerConfig) -> None:
@@ -63,7 +72,12 @@ async def _serve(config: BrokerConfig) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
+    given, room = config.max_clients, room_for_clients()
+    if given > room:
+        config = config.model_copy(update={"max_clients": room})
     async with running(config) as node:
+        if given > room:
+            log.warning("max_clients is lowered: there are too few file descriptors", given=given, to=room)
         garbage.settled()
         if await stopped == signal.SIGTERM:
             await node.drain()
