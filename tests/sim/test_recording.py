@@ -98,6 +98,8 @@ def test_a_core_that_breaks_is_a_difference():
     assert replayed.difference.found == ("raised TypeError: unhashable type: 'list'",)
 
 
+TICK = '{"now": 0, "stimulus": {"is": "Tick"}, "effects": []}'
+
 DAMAGE = [
     ([], "it is empty"),
     (["{"], "line 1: not JSON, or cut off"),
@@ -118,7 +120,12 @@ DAMAGE = [
     ([{}, '{"now": 0, "stimulus": {"is": "Leave"}, "effects": []}'], "line 2: TypeError"),
     ([{}, '{"now": 0, "stimulus": {"is": "Tick"}, "effects": [NaN]}'], "line 2: ValueError"),
     ([{}, "[" * 100_000], "line 2: "),
-    ([{}, '{"now": 0, "stimulus": {"is": "Tick"}, "effects": []}', "{"], "line 3: not JSON, or cut off (the 1 stimuli"),
+    (
+        [{}, TICK, "{", TICK],
+        "line 3: not JSON, or cut off; line 4: not the header of a recording (version, strategy, broker, incarnation, "
+        "settings) (the 1 stimuli",
+    ),
+    (["{", "{"], "line 1: not JSON, or cut off"),
 ]
 
 
@@ -129,6 +136,17 @@ def test_damage_is_named(parts, says):
         replay([part if isinstance(part, str) else json.dumps(good | part) for part in parts])
     assert str(raised.value).startswith(says)
     assert "\n" not in str(raised.value)
+
+
+def test_what_a_crash_cut_off_hides_nothing_else():
+    """In the midst of a stimulus, and in the midst of a header."""
+    core = STRATEGIES["ddbr"](1, 1)
+    run = [header(core) + "\n", entry(0.0, Tick(), core.handle(0.0, Tick())) + "\n"]
+    assert replay([*run, run[1][:30]]) == Replayed(1, cut=(3,))
+    assert replay([*run, run[1][:30] + "\n", "\n", *run, "\n", run[0][:9]]) == Replayed(2, cut=(3, 8))
+    assert replay([run[0][:9] + "\n", "\n", *run]) == Replayed(1, cut=(1,))
+    other = run[1].replace('"effects":[', '"effects":[1', 1)
+    assert replay([*run, run[1][:30], run[0], other]).difference.line == 5
 
 
 def test_settings_come_back():

@@ -127,8 +127,8 @@ class Mesh(Local):
 class Lone:
     """One broker, by its own flags."""
 
-    def __init__(self, log, id, *flags, peer=None):
-        self.id, self.log = id, log
+    def __init__(self, log, id, *flags, peer=None, **how):
+        self.id, self.log, self._how = id, log, how
         self.client, self.peer, self.admin = free_addresses(3)
         self.peer = peer or self.peer
         self.flags = ["--id", str(id), "--matcher", "scan", "--listen", self.client, "--peer-listen", self.peer]
@@ -136,7 +136,7 @@ class Lone:
 
     def __enter__(self):
         with self.log.open("ab") as log:
-            self.process = popen("broker", *self.flags, stdout=log, stderr=log)
+            self.process = popen("broker", *self.flags, stdout=log, stderr=log, **self._how)
         until(lambda: "started" in self.told() or self.process.poll() is not None, self.told)
         assert self.process.poll() is None, self.told()
         return self

@@ -2,13 +2,17 @@
 
 import json
 import os
+import re
+import resource
 import signal
 import socket
+from contextlib import ExitStack
 
 import pytest
 from live import PATIENCE, Lone, Mesh, Running, ask, end, free_port_for_local, is_free, local_ports, mercast, until
 
-from mercast.broker.local import free_addresses
+from mercast import Refused, blocking
+from mercast.broker.local import Local, NotReady, end_with_parent, free_addresses
 from mercast.protocol.rows import Copied, Delivered, Published
 
 QUOTE = ["stock.quote", "symbol=ACME", "price=99"]
@@ -99,7 +103,7 @@ def test_trace_shows_every_hop(mesh, tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
         said = [line[:60].rstrip() for line in done.stdout.splitlines()]
         assert said[0] == "accepted, 1 destination"
-        assert said[1] == "broker 1: published, 1 destination, 0 clients here"
+        assert said[1] == "broker 1: published, 1 other broker, 0 clients here"
         assert sorted(said[2:])[1] == "  broker 2: delivered to " + sorted(said[2:])[1].rpartition(" ")[2]
         assert sorted(said[2:])[0] == "  broker 2: 1 hop, from broker 1"
         rows = [
@@ -113,6 +117,16 @@ def test_trace_shows_every_hop(mesh, tmp_path):
         ]
         for row, fields in zip(sorted(rows, key=lambda row: row["kind"]), (Delivered, Published, Copied), strict=True):
             assert set(fields._fields) <= row.keys()
+
+
+def test_a_receipt_counts_the_publishers_broker_and_the_trace_says_so(mesh, tmp_path):
+    with subscribed(mesh, 1, tmp_path, "stock.quote") as here, subscribed(mesh, 2, tmp_path, "stock.quote") as there:
+        for sub in (here, there):
+            sub.says("is settled")
+        done = mercast("trace", *QUOTE, "--wait", 1, "--url", mesh[1].client)
+        said = [line[:60].rstrip() for line in done.stdout.splitlines()]
+        assert said[0] == "accepted, 2 destinations"
+        assert "broker 1: published, 1 other broker, 1 client here" in said
 
 
 def test_overlay(mesh):
@@ -182,6 +196,19 @@ def test_a_broker_ends_well(tmp_path, number):
         assert "Traceback" not in broker.told()
 
 
+def test_clients_that_there_are_no_file_descriptors_for_are_told_so(tmp_path):
+    def limited():
+        end_with_parent()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 258))
+
+    with Lone(tmp_path / "log", 1, preexec_fn=limited) as broker, ExitStack() as held:
+        broker.says("max_clients is lowered", '"given": 20000', '"to": 2')
+        for _ in range(2):
+            held.enter_context(blocking.connect(broker.client))
+        with pytest.raises(Refused, match="this broker has 2 clients, and takes no more"):
+            blocking.connect(broker.client)
+
+
 # -- mercast local ---------------------------------------------------------------------------------------------------
 
 
@@ -204,7 +231,7 @@ def test_local_until_ctrl_c(tmp_path):
         os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does
         assert command.process.wait(PATIENCE) == 0
         assert command.out.endswith("stopped\n")
-        assert command.err == ""
+        assert command.err == "starting 2 brokers …\n"
     assert all(map(is_free, local_ports(first, 2)))
 
 
@@ -214,7 +241,7 @@ def test_local_tells_of_a_broker_that_was_killed(tmp_path):
         command.says("Ctrl-C here stops all")
         os.kill(brokers_of(command.process.pid)[1], signal.SIGKILL)
         assert command.process.wait(PATIENCE) == 1
-        assert command.err.startswith("mercast: broker 2 has ended")
+        assert command.err.splitlines()[1].startswith("mercast: broker 2 has ended")
     until(lambda: all(map(is_free, local_ports(first, 2))), "the other broker has ended, too")
 
 
@@ -233,8 +260,42 @@ def test_local_says_what_is_wrong(tmp_path):
     first = free_port_for_local(1)
     with socket.create_server(("127.0.0.1", first)):
         done = mercast("local", 1, "--port", first)
-    assert done.returncode == 1
-    assert f"port {first} is in use" in done.stderr
+    assert told(done) == (
+        1,
+        "",
+        f"mercast: port {first} is in use; choose another with --port, or 0 for any free ports\n",
+    )
+    for port, brokers, most in ((65_530, 3, 65_493), (-1, 1, 65_533)):
+        said = f"mercast: --port {port}: choose 1 to {most} for {brokers} brokers, or 0 for any free ports\n"
+        assert told(mercast("local", brokers, "--port", port)) == (1, "", said)
+
+
+def test_local_beside_another_one(tmp_path):
+    command, first = started(tmp_path, 2)
+    with command:
+        command.says("Ctrl-C here stops all")
+        done = mercast("local", 3, "--port", first)
+        said = f"mercast: port {first} is in use; choose another with --port, or 0 for any free ports\n"
+        assert told(done) == (1, "", said)
+
+
+def test_local_at_any_free_ports(tmp_path):
+    with Running(tmp_path, "local", 1, "--port", 0) as command:
+        command.says("Ctrl-C here stops all")
+        (address,) = re.findall(r"^broker 1: clients at (127.0.0.1:[1-9]\d+), ", command.out)
+        assert f"mercast sub stock.quote 'price < 100' --url {address}" in command.out
+        done = mercast("pub", *QUOTE, "--url", address)
+        assert told(done) == (0, "accepted, 0 destinations: nobody subscribes to stock.quote\n", "")
+
+
+def test_the_answer_of_another_process_is_not_taken_for_a_brokers_own(mesh):
+    """Only the admin port of the other is asked here."""
+    (client, peer), admin = free_addresses(2), mesh[1].admin
+    with (
+        pytest.raises(NotReady, match=r"broker 1 has ended(.|\n)*port \d+ is in use; choose another with --admin"),
+        Local(1, matcher="scan", addresses=lambda _: (client, peer, admin)),
+    ):
+        pass
 
 
 def test_a_broker_without_clients_or_peers_answers_its_admin(tmp_path):

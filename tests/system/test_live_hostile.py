@@ -63,6 +63,7 @@ TO_CLIENT_PORT = {
 }
 
 TO_PEER_PORT = {
+    "another version": (PEER_HELLO.replace(b"[1,1]", b"[7,9]"), "no common version"),
     "a client": (CLIENT_HELLO, "clients use the client port"),
     "an impossible number": (PEER_HELLO.replace(b":99,", b":-9,"), "brokers have numbers"),
     "members that are none": (PEER_HELLO.replace(b"[]", b"{}"), "members are a list"),
@@ -144,7 +145,8 @@ def last_words(answer):
 
 
 def denied(broker):
-    return metrics(broker).get(("mercast_connections_denied_total", "protocol"), 0)
+    found = metrics(broker)
+    return sum(found.get(("mercast_connections_denied_total", code), 0) for code in ("protocol", "version"))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_the_culprit_is_told_why_and_counted(mesh, port, what):
     said, reason = (FIRST_WORDS | (TO_CLIENT_PORT if port == "client" else TO_PEER_PORT))[what]
     before = denied(mesh[1])
     told = last_words(provoke(getattr(mesh[1], port), said))
-    assert told["code"] == "protocol"
+    assert told["code"] == ("version" if what == "another version" else "protocol")
     assert reason in told["reason"]
     assert denied(mesh[1]) == before + 1
 

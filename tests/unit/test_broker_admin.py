@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from time import monotonic
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -92,6 +93,7 @@ def test_the_overlay_as_the_broker_sees_it():
     with served(broker) as address:
         seen = get_json(address, "/overlay")
     assert seen["broker"].pop("uptime_seconds") >= 0
+    assert seen["broker"].pop("pid") == os.getpid()
     assert seen == {
         "broker": {
             "id": 1,

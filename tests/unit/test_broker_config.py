@@ -171,6 +171,13 @@ def test_every_mistake_is_told_with_its_key_and_its_origin(file, monkeypatch):
             "types = '/no/such' (--types): there is no such file; expected a YAML file of type declarations",
         ),
         ({"record": "/no/such/file"}, "record = '/no/such/file' (--record): expected a file in a folder that exists"),
+        ({"record": Path("/no/such")}, "record = '/no/such' (--record): expected a file in a folder that exists"),
+        ({"links": "1-2,3"}, "links = '1-2,3' (--links): '3' is not a link: write id-id of two brokers, such as 1-2"),
+        ({"links": "1-1"}, "links = '1-1' (--links): '1-1' is not a link: write id-id of two brokers, such as 1-2"),
+        (
+            {"links": "1-32767"},
+            "links = '1-32767' (--links): '1-32767' is not a link: write id-id of two brokers, such as 1-2",
+        ),
         ({"record": "/"}, "record = '/' (--record): expected a file in a folder that exists"),
         ({"colour": "red"}, "colour (--colour) is unknown: did you mean cluster?"),
     ],

@@ -273,8 +273,8 @@ def test_trace(broker):
     assert done.returncode == 0, done.stderr
     first, *hops = done.stdout.splitlines()
     assert first == "accepted, 1 destination"
-    assert [line[:50].rstrip() for line in hops] == [
-        "broker 1: published, 1 destination, 0 clients here",
+    assert [line[:60].rstrip() for line in hops] == [
+        "broker 1: published, 1 other broker, 0 clients here",
         "  broker 2: 1 hop, from broker 1, passes by",
         "    broker 3: 2 hops, from broker 2",
         "    broker 3: delivered to sub.1",

@@ -259,11 +259,15 @@ def publish(core, content):
     return bare(at_2.event), encode_message(forward)
 
 
+def foreign(attributes):
+    """Content whose attributes somebody else wrote."""
+    content = encode_content("quote", {}, b"payload")
+    return content[:7] + len(attributes).to_bytes(4, "big") + b"quote" + attributes + b"payload"
+
+
 def test_attributes_that_the_door_flattens_are_written_anew():
     nested = b'{"order": {"id": 7, "to": null}, "n": 1}'
-    content = encode_content("quote", {}, b"payload")
-    foreign = content[:7] + len(nested).to_bytes(4, "big") + b"quote" + nested + b"payload"
-    event, sent = publish(line(), foreign)
+    event, sent = publish(line(), foreign(nested))
     assert event.attributes == {"order.id": 7, "n": 1}
     assert (event.type, event.payload, event.publisher) == ("quote", b"payload", "p.1")
     assert nested not in sent
@@ -272,8 +276,32 @@ def test_attributes_that_the_door_flattens_are_written_anew():
 
 def test_attributes_that_the_door_leaves_alone_pass_as_they_were_written():
     spaced = b'{ "order.id" : 7, "n" : 1.50 }'
-    content = encode_content("quote", {}, b"payload")
-    foreign = content[:7] + len(spaced).to_bytes(4, "big") + b"quote" + spaced + b"payload"
-    event, sent = publish(line(), foreign)
+    event, sent = publish(line(), foreign(spaced))
     assert event.attributes == {"order.id": 7, "n": 1.5}
-    assert foreign in sent
+    assert foreign(spaced) in sent
+
+
+@pytest.mark.parametrize("number", [-(2**63) - 1, -(10**19), 2**63, 2**64 - 1, 2**64, -(10**300)], ids=str)
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_int_that_does_not_fit_is_refused_and_never_a_float(number, nested):
+    written = f'{{"order.id": 7, "n": {{"m": {number}}}}}' if nested else f'{{"order.id": 7, "n":{number}}}'
+    body = requests.publish(3, foreign(written.encode()))[5:]
+    (answer,) = line().handle(0.2, requests.read_publish("p.1", body, 5))
+    assert answer.request == 3
+    assert "bits is too large: ints have 64 bits" in answer.refused
+
+
+@pytest.mark.parametrize("number", ["-9223372036854775808", "9223372036854775807", "1e20", "-100000000000000000000.0"])
+def test_numbers_that_fit_pass_as_they_were_written(number):
+    written = f'{{"order.id":7,"n":{number},"s":"123456789012345678901234567890"}}'.encode()
+    event, sent = publish(line(), foreign(written))
+    expected = float(number) if "." in number or "e" in number else int(number)
+    assert (event.attributes["n"], type(event.attributes["n"])) == (expected, type(expected))
+    assert foreign(written) in sent
+
+
+def test_long_ints_below_too_many_levels_are_refused_for_the_levels():
+    levels = 1000
+    written = '{"a":' * levels + "1" * 30 + "}" * levels
+    (answer,) = line().handle(0.2, requests.read_publish("p.1", requests.publish(3, foreign(written.encode()))[5:], 5))
+    assert "nested more than" in answer.refused

@@ -7,19 +7,19 @@ one write. Nothing here waits, and there is no task or future for an event.
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from typing import IO, Any
+from typing import Any
 
 import structlog
 
 from mercast.broker.config import BrokerConfig
 from mercast.broker.counters import Counters
 from mercast.broker.outgoing import Outgoing
+from mercast.broker.recorder import Recorder
 from mercast.membership.members import Members
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.messages import Forward
 from mercast.protocol.stimuli import Batch, Stimulus, Tick
-from mercast.routing import recording
 from mercast.routing.core import Core
 from mercast.routing.strategies import strategy_named
 from mercast.wire import replies
@@ -48,7 +48,7 @@ class Broker:
         self._timer: asyncio.TimerHandle | None = None
         self._rings = float("inf")
         """When the timer goes off."""
-        self._record: IO[str] | None = None
+        self._record: Recorder | None = None
         self._written: set[Outgoing] = set()
         """Sessions that something is to be said to in this turn."""
         self._does: dict[type, Callable[[Any], None]] = {
@@ -74,7 +74,7 @@ class Broker:
         """Seconds since 1970, never backwards: brokers compare these with their neighbours'."""
         return time.monotonic() + self._offset
 
-    def begin(self, record: IO[str] | None, unlink: Callable[[int, str], None]) -> None:
+    def begin(self, record: Recorder | None, unlink: Callable[[int, str], None]) -> None:
         """`unlink(neighbour, reason)` closes a link."""
         self._record, self._unlink = record, unlink
         self._begin()
@@ -90,7 +90,7 @@ class Broker:
 
     def _begin(self) -> None:
         if self._record is not None:
-            self._record.write(recording.header(self.core) + "\n")
+            self._record.begin(self.core)
         for number, declaration in enumerate(self.config.declarations(), 1):
             self.take(stimuli.Declare(str(self.config.types), number, declaration))
 
@@ -129,11 +129,15 @@ class Broker:
         except Exception:  # a defect of ours: what can go on goes on
             self.counters.defects += 1
             log.exception("defect", stimulus=type(stimulus).__name__)
+            self._write_down(now, stimulus, [])
             return
-        if self._record is not None:
-            self._record.write(recording.entry(now, stimulus, effects) + "\n")
         self._carry_out(effects)
         self._set_timer()
+        self._write_down(now, stimulus, effects)
+
+    def _write_down(self, now: float, stimulus: Stimulus, effects: list[Effect]) -> None:
+        if self._record is not None:
+            self._record.add(now, stimulus, effects)
 
     def _set_timer(self) -> None:
         deadline = self.core.next_deadline()

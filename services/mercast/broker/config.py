@@ -38,6 +38,9 @@ _LEAST_QUEUE = 64 * 1024
 
 _LINK = re.compile(r"\d{1,5}-\d{1,5}", re.ASCII)
 
+_ENDS = 2
+"""Of a link."""
+
 _ROUTING = Settings()
 
 
@@ -115,7 +118,7 @@ class BrokerConfig(BaseSettings):
     sampling: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.0
     """Share of the events that the taps get rows of, from 0 to 1; traced events are always among them."""
     record: OptionalPath = None
-    """A file to write all stimuli to, for `mercast lab replay`."""
+    """A file to write all stimuli to, for `mercast lab replay`; after a restart the broker goes on in it."""
     log_format: Literal["console", "json", "auto"] = "auto"
     """Logs for people, or as lines of JSON; auto is console on a terminal and json elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -131,7 +134,7 @@ class BrokerConfig(BaseSettings):
     drain_seconds: Annotated[FiniteFloat, Field(ge=0)] = 5.0
     """How long clients may take to move to other brokers after SIGTERM; SIGINT does not wait for them."""
     max_clients: int = Field(default=20_000, ge=1)
-    """Clients connected at a time. Each takes a file descriptor and some kilobytes."""
+    """Clients connected at a time; fewer if there are no file descriptors for them. Each takes some kilobytes."""
     max_peers: int = Field(default=1_000, ge=1)
     """Connections that other brokers have made to the peer port at a time."""
 
@@ -184,8 +187,9 @@ class BrokerConfig(BaseSettings):
     @classmethod
     def _check_links(cls, value: list[str]) -> list[str]:
         for link in value:
-            if not _LINK.fullmatch(link):
-                raise ValueError(f"{link!r} is not a link: write id-id, such as 1-2")
+            ends = {int(end) for end in link.split("-")} if _LINK.fullmatch(link) else set()
+            if len(ends) != _ENDS or max(ends) > MOST_ID:
+                raise ValueError(f"{link!r} is not a link: write id-id of two brokers, such as 1-2")
         return value
 
     @field_validator("types")

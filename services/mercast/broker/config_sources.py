@@ -77,7 +77,8 @@ def explained(mistake: dict[str, Any], origins: Mapping[str, str], known: Collec
     error = mistake.get("ctx", {}).get("error")
     said = str(error) if error is not None else mistake["msg"].replace("Input should be", "expected", 1)
     what = _PLAINER.get(mistake["type"], said)
-    return f"{key}{place} = {mistake['input']!r} ({origin}): {what}"
+    given = str(mistake["input"]) if isinstance(mistake["input"], Path) else mistake["input"]
+    return f"{key}{place} = {given!r} ({origin}): {what}"
 
 
 _PLAINER = {

@@ -160,7 +160,7 @@ class Link(Outgoing):
             if frames:
                 self._read(frames)
         except ProtocolError as error:
-            self.refuse("protocol", str(error))
+            self.refuse(error.code, str(error))
         except Refusal as refusal:
             self.refuse(refusal.code, str(refusal))
         except ConnectionResetError:

@@ -4,6 +4,7 @@ All that was started ends with the `with` block, and with the thread that starte
 """
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
+from typing import Any
 from urllib.request import urlopen
 
 Link = tuple[int, int]
@@ -132,7 +134,7 @@ class Local:
     def wait_ready(self, id: int) -> None:
         """Until the broker says that it is ready; NotReady if it ends instead, or takes too long."""
         broker = self.brokers[id]
-        self._wait_until(broker, "is not ready", lambda: _asked(broker, "readyz") is not None)
+        self._wait_until(broker, "is not ready", partial(_is_ready, broker))
 
     def wait_whole(self) -> None:
         """Until every broker that runs reaches all the others that do: a link may be up before all have heard of it."""
@@ -201,6 +203,18 @@ def free_addresses(count: int) -> list[str]:
         return [f"{_HOST}:{one.getsockname()[1]}" for one in taken]
 
 
+def in_use(address: str) -> bool:
+    """Whether somebody listens there now."""
+    host, _, port = address.rpartition(":")
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as brokers do
+        try:
+            one.bind((host, int(port)))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+        return False
+
+
 def end_with_parent() -> None:
     """For `preexec_fn`: the new process gets SIGTERM when the thread that started it ends (Linux only)."""
     if sys.platform == "linux":
@@ -212,17 +226,23 @@ def _profiled(id: int) -> list[str]:
     return ["-m", "cProfile", "-o", str(Path(folder) / f"broker-{id}.prof")] if folder else []
 
 
-def _asked(broker: Broker, what: str) -> bytes | None:
-    """What the broker's admin port answers; None if it says no, or nothing yet."""
+def _asked(broker: Broker) -> dict[str, Any] | None:
+    """The overlay as the broker's admin port tells it; None if nothing is told yet."""
     try:
-        with urlopen(f"http://{broker.admin}/{what}", timeout=_ANSWER_WITHIN) as answer:
-            said: bytes = answer.read()
+        with urlopen(f"http://{broker.admin}/overlay", timeout=_ANSWER_WITHIN) as answer:
+            said: dict[str, Any] = json.load(answer)
             return said
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 
+def _is_ready(broker: Broker) -> bool:
+    """Whether this very process says so: another one may have been at the address before."""
+    said = _asked(broker)
+    return said is not None and said["broker"].get("pid") == broker.pid and bool(said["broker"]["ready"])
+
+
 def _reaches(broker: Broker, ids: set[int]) -> bool:
-    said = _asked(broker, "overlay")
-    known = json.loads(said)["overlay"]["brokers"] if said else ()
+    said = _asked(broker)
+    known = said["overlay"]["brokers"] if said else ()
     return ids <= {one["id"] for one in known if one["reachable"]}

@@ -5,10 +5,10 @@ import errno
 import resource
 import signal
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
-from typing import IO
+from pathlib import Path
 
 import structlog
 
@@ -19,6 +19,7 @@ from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
 from mercast.broker.links import Link
 from mercast.broker.overlay import Overlay
+from mercast.broker.recorder import Recorder
 from mercast.broker.sessions import Session
 from mercast.matching import prepare
 from mercast.wire import replies
@@ -33,6 +34,10 @@ _LOOK = 0.05
 """Seconds between two looks whether all clients have left."""
 
 
+_OTHER_FILES = 256
+"""File descriptors for listeners, links, admins and what Python has open; the rest is for clients."""
+
+
 class StartError(Exception):
     """The broker cannot start, for the reason given."""
 
@@ -42,14 +47,19 @@ def run(config: BrokerConfig) -> None:
     garbage.seldom()
     if config.matcher == "index":
         prepare()  # takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client takes a file descriptor
     try:
         import uvloop
     except ImportError:
         asyncio.run(_serve(config))
     else:
         uvloop.run(_serve(config))
+
+
+def room_for_clients() -> float:
+    """How many clients there are file descriptors for: one more could not even be told that the broker is full."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return float("inf") if most == resource.RLIM_INFINITY else max(1, most - _OTHER_FILES)
 
 
 async def _serve(config: BrokerConfig) -> None:
@@ -62,7 +72,12 @@ async def _serve(config: BrokerConfig) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
+    given, room = config.max_clients, room_for_clients()
+    if given > room:
+        config = config.model_copy(update={"max_clients": room})
     async with running(config) as node:
+        if given > room:
+            log.warning("max_clients is lowered: there are too few file descriptors", given=given, to=room)
         garbage.settled()
         if await stopped == signal.SIGTERM:
             await node.drain()
@@ -97,6 +112,7 @@ async def running(config: BrokerConfig) -> AsyncIterator[Node]:
     broker = Broker(config)
     live: set[Session] = set()
     async with AsyncExitStack() as stack:
+        record = stack.enter_context(closing(_recorder(config.record))) if config.record else None
         clients, client_port = await _listen(partial(Session, broker, live), config.listen, "--listen")
         stack.callback(clients.close)
         hosts: list[Overlay] = []
@@ -110,7 +126,6 @@ async def running(config: BrokerConfig) -> AsyncIterator[Node]:
         hosts.append(overlay)
         if config.admin_listen:
             await stack.enter_async_context(_admin(broker, config.admin_listen))
-        record: IO[str] | None = stack.enter_context(config.record.open("w")) if config.record else None
         broker.begin(record, overlay.unlink)
         overlay.begin()
         log.info(
@@ -148,6 +163,13 @@ def _cannot_listen(error: OSError, where: str, flag: str) -> StartError:
     if error.errno == errno.EADDRINUSE:
         return StartError(f"port {parse_address(where).port} is in use; choose another with {flag}")
     return StartError(f"cannot listen at {where}: {error.strerror or error}; choose another address with {flag}")
+
+
+def _recorder(file: Path) -> Recorder:
+    try:
+        return Recorder(file)
+    except OSError as error:
+        raise StartError(f"cannot record to {file}: {error.strerror}; choose another file with --record") from None
 
 
 def _shown(where: str, port: int) -> str:

@@ -1,5 +1,6 @@
 """The overlay as a broker sees it, in plain data: itself, members, its links, and all brokers and links it knows of."""
 
+from os import getpid
 from time import time
 from typing import Any
 
@@ -40,6 +41,7 @@ def _self(broker: Observed) -> dict[str, Any]:
         "cluster": broker.config.cluster,
         "strategy": broker.config.strategy,
         "version": __version__,
+        "pid": getpid(),
         "uptime_seconds": round(time() - broker.started, 3),
         **readiness(broker),
         "draining": broker.draining,

@@ -79,7 +79,7 @@ class Session(Outgoing):
                 frames += self._framing.feed(b"")  # what was too large to come before the HELLO
             self._read(frames)
         except ProtocolError as error:
-            self.refuse("protocol", str(error))
+            self.refuse(error.code, str(error))
 
     def _greet(self, kind: int, body: bytes) -> None:
         if kind != Kind.HELLO:

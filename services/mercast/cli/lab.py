@@ -114,7 +114,7 @@ def replay(file: Path) -> None:
     """Drive a fresh broker through a recorded run, and compare what it does.
 
     Exit status: 0 if all effects are the same, 1 if not (the first difference is shown), 2 if the file is not a
-    recording or is damaged.
+    recording or is damaged. A last line that was cut off when the broker was killed is told, and is no damage.
 
     Parameters
     ----------
@@ -132,6 +132,8 @@ def replay(file: Path) -> None:
         _stop(f"{file}: not a recording: it is not text", 2)
     except RecordingError as error:
         _stop(f"{file}: not a whole recording: {error}", 2)
+    for number in replayed.cut:
+        _say(f"line {number} is cut off, as when a broker is killed or its disk is full; all before it counts")
     if replayed.difference is None:
         console.print(f"{replayed.stimuli} stimuli, same effects", highlight=False)
         return

@@ -3,8 +3,14 @@
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import NoReturn
+
+_EACH = 3
+"""Ports of a broker: for clients, peers and admins."""
+
+_LAST = 65_535
 
 _APART = 10
 """Between the ports of one broker and the next; the first has the usual ones, so clients find it without being told."""
@@ -25,11 +31,12 @@ def local(brokers: int = 3, *, strategy: str = "ddbr", degree: int = 6, port: in
     degree
         Links that each broker has, an even number.
     port
-        Where clients find the first broker; the others' ports follow.
+        Where clients find the first broker; the others' ports follow. 0 takes any that are free.
     """
     from mercast.broker.config import load
     from mercast.broker.config_sources import ConfigError
     from mercast.broker.local import Local, NotReady
+    from mercast.matching import prepare
 
     if brokers < 1:
         _stop("there must be at least one broker: mercast local 3")
@@ -38,17 +45,19 @@ def local(brokers: int = 3, *, strategy: str = "ddbr", degree: int = 6, port: in
     except ConfigError as error:
         _stop(str(error))
 
-    def addresses(id: int) -> tuple[str, str, str]:
-        first = port if id == 1 else port + _OTHERS + _APART * (id - 2)
-        client, peer, admin = (f"127.0.0.1:{first + place}" for place in range(3))
-        return client, peer, admin
-
+    addresses = None
+    if port != 0:
+        _check_ports(port, brokers)
+        addresses = partial(_addresses, port)
     mesh = Local(brokers, strategy=strategy, options=["--degree", str(degree)], addresses=addresses)
     try:
-        with interruptible(), mesh:
+        with interruptible(), ExitStack() as ends:
+            sys.stderr.write(f"starting {brokers} broker{'s' if brokers > 1 else ''} …\n")
+            prepare()  # once and for all, not by every broker at the same time
+            ends.enter_context(mesh)
             for broker in mesh.brokers.values():
                 _say(f"broker {broker.id}: clients at {broker.client}, admin at http://{broker.admin}")
-            _say(f"try: mercast sub stock.quote 'price < 100'{_url(port)}   (Ctrl-C here stops all)")
+            _say(f"try: mercast sub stock.quote 'price < 100'{_url(mesh[1].client)}   (Ctrl-C here stops all)")
             mesh.wait()
     except NotReady as error:
         _stop(str(error))
@@ -56,10 +65,33 @@ def local(brokers: int = 3, *, strategy: str = "ddbr", degree: int = 6, port: in
         _say("stopped")
 
 
-def _url(port: int) -> str:
+def _ports(first: int, id: int) -> range:
+    begin = first if id == 1 else first + _OTHERS + _APART * (id - 2)
+    return range(begin, begin + _EACH)
+
+
+def _addresses(first: int, id: int) -> tuple[str, str, str]:
+    client, peer, admin = (f"127.0.0.1:{port}" for port in _ports(first, id))
+    return client, peer, admin
+
+
+def _check_ports(first: int, brokers: int) -> None:
+    """Before anything is started."""
+    from mercast.broker.local import in_use
+
+    most = _LAST - _ports(0, brokers)[-1]
+    if not 0 < first <= most:
+        _stop(f"--port {first}: choose 1 to {most} for {brokers} brokers, or 0 for any free ports")
+    for id in range(1, brokers + 1):
+        for port, address in zip(_ports(first, id), _addresses(first, id), strict=True):
+            if in_use(address):
+                _stop(f"port {port} is in use; choose another with --port, or 0 for any free ports")
+
+
+def _url(client: str) -> str:
     from mercast.broker.addresses import CLIENT_PORT
 
-    return "" if port == CLIENT_PORT else f" --url 127.0.0.1:{port}"
+    return "" if client.endswith(f":{CLIENT_PORT}") else f" --url {client}"
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def _told(hop: Hop) -> tuple[int, str]:
     """Links crossed, and what happened there."""
     match hop.row:
         case Published(destinations=found, matches=matches):
-            return 0, f"published, {_count(found, 'destination')}, {_count(matches, 'client')} here"
+            return 0, f"published, {_count(found, 'other broker')}, {_count(matches, 'client')} here"
         case Copied(neighbour=neighbour, hops=hops, copy=copy, interested=interested):
             which = "" if copy == FIRST else ", not the first copy"
             return hops, f"{_count(hops, 'hop')}, from broker {neighbour}{which}{'' if interested else ', passes by'}"

@@ -2,7 +2,8 @@
 
 A header says who the broker was; a line for each stimulus says when it came and what the broker did about it. As the
 same stimuli give the same effects, a fresh core can be driven through them, up to the line where something went wrong;
-effects are compared as they are written, to the byte. A further header starts anew: the broker was restarted.
+effects are compared as they are written, to the byte. A further header starts anew: the broker was restarted. If it
+was killed before, its last line may be cut off, which is told; all lines before it count.
 """
 
 import json
@@ -23,6 +24,9 @@ _DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What reading a damaged line may raise."""
 
 
+_CUT = "not JSON, or cut off"
+
+
 class RecordingError(ValueError):
     """The lines are not a recording, or a damaged one."""
 
@@ -41,6 +45,8 @@ class Difference(NamedTuple):
 class Replayed(NamedTuple):
     stimuli: int
     difference: Difference | None = None
+    cut: tuple[int, ...] = ()
+    """Lines at the end of a run that were cut off."""
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -82,31 +88,40 @@ def _fields(value: Any) -> Any:
 
 def replay(lines: Iterable[str]) -> Replayed:
     """Drive a fresh core through recorded stimuli until it does something else than the recorded one did."""
-    core, stimuli = None, 0
+    core, runs, stimuli, cut = None, 0, 0, list[int]()
     for number, line in enumerate(lines, 1):
+        if line.isspace():
+            continue
         try:
             content = _read(line)
+            if content is None:
+                core = None  # only another run may follow
+                cut.append(number)
+                continue
             if core is None or "version" in content:
                 core = _core(content)
+                runs += 1
                 continue
             now, stimulus, recorded = _entry(content)
         except _DAMAGE as error:
-            raise RecordingError(f"line {number}: {_reason(error)}{_so_far(stimuli)}") from None
+            place = f"line {cut[-1]}: {_CUT}; line {number}" if core is None and cut else f"line {number}"
+            raise RecordingError(f"{place}: {_reason(error)}{_so_far(stimuli)}") from None
         stimuli += 1
         found = _effects(core, now, stimulus)
         if found != recorded:
             shown = (tuple(map(_readable, recorded)), tuple(map(_readable, found)))
-            return Replayed(stimuli, Difference(number, now, stimulus, *shown))
-    if core is None:
-        raise RecordingError("it is empty: a recording begins with a header")
-    return Replayed(stimuli)
+            return Replayed(stimuli, Difference(number, now, stimulus, *shown), tuple(cut))
+    if not runs:
+        raise RecordingError(f"line {cut[0]}: {_CUT}" if cut else "it is empty: a recording begins with a header")
+    return Replayed(stimuli, cut=tuple(cut))
 
 
-def _read(line: str) -> dict[str, Any]:
+def _read(line: str) -> dict[str, Any] | None:
+    """None if it is cut off."""
     try:
         content = json.loads(line)
     except ValueError:
-        raise RecordingError("not JSON, or cut off") from None
+        return None
     if not isinstance(content, dict):
         raise RecordingError("not an object of JSON")
     return content

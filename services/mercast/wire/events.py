@@ -4,6 +4,7 @@ Brokers on the way pass both on as they are. A broker that matches an event read
 only passes it on reads the stamp at most, and only if it writes rows about it.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct, error
 from typing import Any, TypeAlias, overload
@@ -86,8 +87,8 @@ Content: TypeAlias = tuple[str, dict[str, Any], bytes, str, str | None]
 """Type, attributes, payload, content type, trace."""
 
 
-def decode_content(data: bytes, at: int = 0) -> Content:
-    """The content that starts there."""
+def decode_content(data: bytes, at: int = 0, as_written: bool = False) -> Content:
+    """The content that starts there; with ints as they are written, though they need more than 64 bits."""
     try:
         header, type_, content_type, trace, attributes = _read_content(data, at)
     except error:
@@ -99,12 +100,15 @@ def decode_content(data: bytes, at: int = 0) -> Content:
     d = c + attributes
     if header < _CONTENT.size or d > len(data):
         raise ProtocolError("the lengths in the header of an event's content are wrong")
+    written = data[c:d]
     try:
-        read = _read_json(data[c:d])
+        read = _read_json(written)
     except orjson.JSONDecodeError as error_:
         raise ProtocolError(f"an event's attributes are not JSON: {error_}") from None
     if type(read) is not dict:
         raise ProtocolError("an event's attributes are not a JSON object")
+    if as_written and written.translate(_LENGTHS).find(_LONG) >= 0:
+        read = _as_written(written, read)
     name = data[begin:a]
     return (
         _strings.get(name) or text(name),
@@ -113,6 +117,24 @@ def decode_content(data: bytes, at: int = 0) -> Content:
         text(data[a:b]) if content_type else PLAIN_BYTES,
         _utf8(data[b:c]) if trace else None,
     )
+
+
+_LENGTHS = bytes(ord("0") if chr(byte) in "-0123456789" else ord(" ") for byte in range(256))
+_LONG = b"0" * 20
+"""What all ints have in common, so translated, that orjson would make floats of: below -2**63, and from 2**64 on."""
+
+
+def _as_written(attributes: bytes, read: dict[str, Any]) -> dict[str, Any]:
+    """So that who checks attributes sees what was meant, and refuses it."""
+    try:
+        exact: dict[str, Any] = json.loads(attributes.decode(), parse_int=lambda digits: int(digits[:_DIGITS]))
+    except RecursionError:
+        return read  # nested too deep, which is refused just so
+    return exact
+
+
+_DIGITS = 25
+"""More than 64 bits have. Python is slow with thousands."""
 
 
 def text(data: bytes) -> str:

@@ -22,6 +22,11 @@ PING_BYTES = 64
 class ProtocolError(Exception):
     """The other side said something that cannot be: the connection is at its end, with this reason."""
 
+    def __init__(self, reason: str, code: str = "protocol") -> None:
+        super().__init__(reason)
+        self.code = code
+        """For programs, as docs/wire.md lists them."""
+
 
 class Kind(IntEnum):
     # -- both ways, on every port

@@ -30,7 +30,8 @@ def common_version(theirs: Any, mine: tuple[int, int] = VERSIONS) -> int:
     version = min(newest, mine[1])
     if version < max(oldest, mine[0]):
         raise ProtocolError(
-            f"no common version: this side speaks {mine[0]} to {mine[1]} of the wire, the other {oldest} to {newest}"
+            f"no common version: this side speaks {mine[0]} to {mine[1]} of the wire, the other {oldest} to {newest}",
+            code="version",
         )
     return version
 

@@ -79,7 +79,7 @@ def read_publish(client: str, body: bytes, time: int) -> stimuli.Publish:
         raise ProtocolError("a PUBLISH frame ends in its header") from None
     if len(body) > CONTENT_BYTES:
         raise ProtocolError(f"an event of {len(body)} bytes; it may have {CONTENT_BYTES}")
-    type_, attributes, payload, content_type, trace = decode_content(body, _PUBLISH.size)
+    type_, attributes, payload, content_type, trace = decode_content(body, _PUBLISH.size, True)
     content = body[_PUBLISH.size :]
     said = (client, request, type_, attributes, time, payload, content_type, trace, flags & _TRACED != 0, content)
     return tuple.__new__(stimuli.Publish, said)  # in half of the time that its constructor takes
