@@ -27,7 +27,7 @@ def counted(mesh):
 
 def test_counters_equal_the_traffic(mesh):
     before = counted(mesh)
-    refused = metrics(mesh[1])["mercast_events_refused_total"]
+    refused = metrics(mesh[1])["mercast_requests_refused_total"]
     with (
         blocking.connect(mesh[1].client) as one,
         blocking.connect(mesh[2].client) as two,
@@ -55,7 +55,7 @@ def test_counters_equal_the_traffic(mesh):
             2: [0, 25, 20, 15],  # passes all of the 20 on; delivers 10 of those, and 5 from the other side
             3: [5, 20, 5, 25],
         }
-        assert metrics(mesh[1])["mercast_events_refused_total"] == refused + 1
+        assert metrics(mesh[1])["mercast_requests_refused_total"] == refused + 1
 
 
 def test_gauges_and_tables_follow_clients(mesh):

@@ -263,7 +263,7 @@ def test_metrics():
         ("mercast_link_clock_offset_seconds", ("neighbour", "2")): 0.5,
         ("mercast_subscriptions",): 1,
         ("mercast_advertisements",): 1,
-        ("mercast_limit", ("name", "max_clients")): 20_000,
+        ("mercast_limit", ("name", "max_clients")): 15_000,
         ("mercast_limit", ("name", "client_queue_bytes")): 8 * 1024 * 1024,
         ("mercast_limit", ("name", "link_queue_bytes")): 32 * 1024 * 1024,
         ("mercast_limit", ("name", "types")): 10_000,

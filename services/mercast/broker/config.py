@@ -133,7 +133,7 @@ class BrokerConfig(BaseSettings):
     """How long a new connection may take to say who it is."""
     drain_seconds: Annotated[FiniteFloat, Field(ge=0)] = 5.0
     """How long clients may take to move to other brokers after SIGTERM; SIGINT does not wait for them."""
-    max_clients: int = Field(default=20_000, ge=1)
+    max_clients: int = Field(default=15_000, ge=1)
     """Clients connected at a time; fewer if there are no file descriptors for them. Each takes some kilobytes."""
     max_peers: int = Field(default=1_000, ge=1)
     """Connections that other brokers have made to the peer port at a time."""

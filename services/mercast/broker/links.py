@@ -230,7 +230,7 @@ class Link(Outgoing):
 
     def cut_off(self) -> None:
         self.broker.counters.denied["slow"] += 1
-        log.warning("peer cut off", peer=self.neighbour, code="slow", reason="it does not read", queued=self.queued)
+        log.warning("peer cut off", peer=self.neighbour, reason="it does not read", queued=self.queued)
         super().cut_off()
 
     # -- the end -----------------------------------------------------------------------------------------------------
