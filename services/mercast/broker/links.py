@@ -186,7 +186,7 @@ class Link(Outgoing):
                 code, reason = said.get("code"), said.get("reason")
                 log.warning("the other side ends the link", neighbour=self.neighbour, code=code, reason=reason)
         if messages and self._is_link():
-            self.broker.take(Received(self.neighbour, tuple(messages)))
+            self.broker.take_all(Received(self.neighbour, (message,)) for message in messages)
         if self.out:
             self.flush()
 

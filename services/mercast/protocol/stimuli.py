@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mercast.content.filter import Filter
 from mercast.content.types import Declaration
-from mercast.protocol.messages import Message
+from mercast.protocol.messages import Forward, Message
 
 REQUESTS = range(1, 2**32)
 """The numbers that clients give their requests: four bytes name them on the wire and in a matcher."""
@@ -66,10 +66,14 @@ class Leave(NamedTuple):
 
 
 class Received(NamedTuple):
-    """All messages read from one neighbour in one go, in order."""
+    """Messages read from one neighbour, in order."""
 
     neighbour: int
     messages: tuple[Message, ...]
+
+    @property
+    def events(self) -> int:
+        return sum(len(message.packets) for message in self.messages if isinstance(message, Forward))
 
 
 class LinkUp(NamedTuple):
