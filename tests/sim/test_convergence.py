@@ -8,7 +8,18 @@ import pytest
 from mercast.content import AttributeType, Declaration, Filter
 from mercast.protocol.effects import Send, Settled
 from mercast.protocol.messages import Record, Update
-from mercast.protocol.stimuli import Advertise, Declare, Leave, LinkDown, Publish, Received, Subscribe, Unsubscribe
+from mercast.protocol.rows import Copied
+from mercast.protocol.stimuli import (
+    Advertise,
+    Declare,
+    Leave,
+    LinkDown,
+    Publish,
+    Received,
+    Retire,
+    Subscribe,
+    Unsubscribe,
+)
 from mercast.routing.destination.ddbr import DDBR
 from mercast.routing.filtering.fbr import FBR
 from mercast.routing.filtering.flooding import Flooding
@@ -44,6 +55,27 @@ def test_an_event_reaches_exactly_the_matching_subscribers(overlay):
         (broker, f"s{broker}", (1,)) for broker in range(5)
     ]
     assert overlay.receipts[0, "p", 2] == 5
+
+
+@pytest.mark.parametrize("strategy", [DDBR, FBR])
+def test_events_go_around_a_broker_that_is_about_to_stop_but_through_it_if_they_must(strategy):
+    simulator = Simulator(lambda *who: strategy(*who, Settings(matcher="scan")), seed=1)
+    simulator.build([(0, 1), (1, 2), (2, 3), (3, 0), (1, 4)])
+    simulator.run(5)
+    simulator.do(0, Advertise("p", 1, "quote", Filter()))
+    for broker in (2, 4):
+        simulator.do(broker, Subscribe("s", 1, "quote", Filter()))
+    simulator.run(8)
+    simulator.do(1, Retire())
+    began = simulator.now
+    simulator.run(10)
+    assert simulator.brokers[1].neighbourhood.is_known_since(began)
+    simulator.rows.clear()
+    simulator.do(0, Publish("p", 2, "quote", {}, 0))
+    simulator.run(11)
+    assert sorted(delivery.broker for delivery in simulator.deliveries) == [2, 4]
+    went = {(row.neighbour, broker) for broker, row in simulator.rows if isinstance(row, Copied)}
+    assert went == {(0, 3), (3, 2), (0, 1), (1, 4)}
 
 
 def test_who_has_not_answered_in_time_is_named():

@@ -35,6 +35,7 @@ VALUES = [
     stimuli.Received(3, (CONTROL, messages.HeartBeat(b"", 0.0, 0.0))),
     stimuli.LinkUp(1, 2, 3),
     stimuli.LinkDown(1),
+    stimuli.Retire(),
     stimuli.Tick(),
     stimuli.Batch((stimuli.Tick(), stimuli.Leave("c"))),
     effects.Send(1, (CONTROL,)),

@@ -22,6 +22,7 @@ from mercast.broker.overlay import Overlay
 from mercast.broker.recorder import Recorder
 from mercast.broker.sessions import Session
 from mercast.matching import prepare
+from mercast.protocol.stimuli import Retire
 from mercast.wire import replies
 
 log = structlog.get_logger()
@@ -92,9 +93,14 @@ class Node:
     _live: set[Session]
 
     async def drain(self) -> None:
-        """Take no more clients, and give those that are here time to go elsewhere."""
+        """Take no more clients, give those that are here time to go elsewhere, and have events go around.
+
+        Links carry all in order: once the neighbours see the overlay as this broker does, nothing more comes by here.
+        """
         broker = self.broker
         broker.draining = True
+        broker.take(Retire())
+        retired = broker.now()
         self._clients.close()
         others = broker.other_brokers()
         log.info("draining", clients=len(self._live), others=others)
@@ -102,7 +108,9 @@ class Node:
             session.out.append(replies.drain(others))
             session.flush()
         until = broker.now() + broker.config.drain_seconds
-        while others and self._live and broker.now() < until:
+        while others and broker.now() < until:
+            if not self._live and broker.core.neighbourhood.is_known_since(retired):
+                break
             await asyncio.sleep(_LOOK)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from mercast.overlay.linkstate import LinkState
 from mercast.overlay.split import Rule, Splitter, pack
+from mercast.overlay.topology import MOST_COST
 from mercast.protocol.messages import HeartBeat, Message, Record, Update
 
 Outgoing: TypeAlias = list[tuple[int, Message]]
@@ -64,6 +65,7 @@ class Neighbourhood:
         self.neighbours: dict[int, Neighbour] = {}
         self._timing = timing
         self._next_beat = float("inf")
+        self._retiring = False
         self._rule: Rule = rule
         self._splitter = Splitter(state.routes, rule)
 
@@ -86,6 +88,11 @@ class Neighbourhood:
             return []
         return self._links_changed()
 
+    def retire(self) -> Outgoing:
+        """Links of this broker are the dearest from now on: nobody goes by here who has another way."""
+        self._retiring = True
+        return self._links_changed()
+
     def beat(self, now: float) -> tuple[Outgoing, list[int]]:
         """Heart-beats that are due, and the neighbours that have been silent for too long."""
         if now < self._next_beat:
@@ -95,6 +102,11 @@ class Neighbourhood:
         silent = [who for who, neighbour in self.neighbours.items() if now - neighbour.last_heard > patience]
         digest = self.state.digest
         return [(who, one.answer(digest, now)) for who, one in self.neighbours.items()], silent
+
+    def is_known_since(self, when: float) -> bool:
+        """Whether all neighbours have said since then that they see the overlay as this broker does."""
+        neighbours = self.neighbours.values()
+        return all(one.beat is not None and one.beat[1] > when and not one.differed for one in neighbours)
 
     def next_deadline(self) -> float:
         return self._next_beat
@@ -126,7 +138,9 @@ class Neighbourhood:
         return Update(FLOODED, 0, tuple(self.state.known()))
 
     def _links_changed(self) -> Outgoing:
-        record = self.state.set_links({who: one.cost for who, one in self.neighbours.items()})
+        record = self.state.set_links(
+            {who: MOST_COST if self._retiring else one.cost for who, one in self.neighbours.items()}
+        )
         return self._along(pack(self.state.reachable - {self.state.me}), 0, (record,))
 
     def _along(self, destinations: bytes, hops: int, records: tuple[Record, ...]) -> Outgoing:

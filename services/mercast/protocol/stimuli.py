@@ -86,6 +86,10 @@ class LinkDown(NamedTuple):
     neighbour: int
 
 
+class Retire(NamedTuple):
+    """This broker is about to stop: events are to go around it, as far as there is another way."""
+
+
 class Tick(NamedTuple):
     """A deadline has passed: `next_deadline()` said when."""
 
@@ -107,6 +111,7 @@ Stimulus: TypeAlias = (
     | Received
     | LinkUp
     | LinkDown
+    | Retire
     | Tick
     | Batch
 )

@@ -102,6 +102,7 @@ class Core(ABC):
             stimuli.Received: self._received,
             stimuli.LinkUp: self._link_up,
             stimuli.LinkDown: self._link_down,
+            stimuli.Retire: self._retire,
             stimuli.Tick: self._tick,
             stimuli.Batch: self._batch,
         }
@@ -467,6 +468,10 @@ class Core(ABC):
 
     def _link_down(self, link: stimuli.LinkDown) -> None:
         self._send_all(self.neighbourhood.link_down(link.neighbour))
+        self._look_around()
+
+    def _retire(self, _: stimuli.Retire) -> None:
+        self._send_all(self.neighbourhood.retire())
         self._look_around()
 
     def _look_around(self) -> None:

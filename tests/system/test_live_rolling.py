@@ -1,0 +1,79 @@
+"""Every broker of a mesh is restarted, one after the other, under load: nothing is lost, nothing doubled."""
+
+import asyncio
+import signal
+
+import pytest
+from live import PATIENCE, Mesh, agree, until
+
+import mercast
+
+RING = [(1, 2), (2, 3), (3, 4), (4, 1)]
+CLIENTS = 4
+
+
+class Publisher:
+    """Publishes without a pause, and keeps account."""
+
+    def __init__(self, client, number):
+        self.client, self.number, self.count = client, number, 0
+        self.over = False
+
+    async def run(self):
+        while not self.over:
+            await self.client.publish("tick", {"by": self.number, "n": self.count})
+            self.count += 1
+
+
+class Subscriber:
+    def __init__(self, stream):
+        self.stream, self.got = stream, []
+
+    async def run(self):
+        async for event in self.stream:
+            self.got.append((event.attributes["by"], event.attributes["n"]))
+
+
+@pytest.mark.slow
+def test_a_rolling_restart_loses_nothing_and_doubles_nothing():
+    with Mesh(4, RING) as mesh:
+        asyncio.run(rolled(mesh))
+
+
+async def rolled(mesh):
+    async with asyncio.timeout(3 * PATIENCE), mercast.connect(mesh[1].client) as first:
+        clients = [first, *[await mercast.connect(mesh[2 + number % 3].client) for number in range(2 * CLIENTS - 1)]]
+        subscribers = [Subscriber(await client.subscribe("tick")) for client in clients[:CLIENTS]]
+        reading = [asyncio.create_task(subscriber.run()) for subscriber in subscribers]
+        publishers = [Publisher(client, number) for number, client in enumerate(clients[CLIENTS:])]
+        for publisher in publishers:
+            await publisher.client.advertise("tick")
+        work = [asyncio.create_task(publisher.run()) for publisher in publishers]
+        for id in mesh.brokers:
+            await moving(publishers)
+            process = mesh[id].process
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+            await moving(publishers)
+            await asyncio.to_thread(mesh.start, id)
+            await asyncio.to_thread(mesh.wait_ready, id)
+            await asyncio.to_thread(agree, mesh.brokers.values())
+        for publisher in publishers:
+            publisher.over = True
+        await asyncio.gather(*work)
+        due = sorted((publisher.number, n) for publisher in publishers for n in range(publisher.count))
+        for subscriber in subscribers:
+            await asyncio.to_thread(until, lambda one=subscriber: len(one.got) >= len(due), lambda: len(due))
+        for client in clients[1:]:
+            await client.close()
+        await first.close()
+        await asyncio.gather(*reading, return_exceptions=True)
+        for subscriber in subscribers:
+            assert sorted(subscriber.got) == due
+
+
+async def moving(publishers):
+    """Wait until all of them have got on."""
+    so_far = [publisher.count for publisher in publishers]
+    ahead = lambda: all(publisher.count > before + 20 for publisher, before in zip(publishers, so_far, strict=True))  # noqa: E731
+    await asyncio.to_thread(until, ahead, "all publishers get on")
