@@ -59,6 +59,13 @@ class Limits:
     split_bytes: int = 32 * 1024 * 1024
     """Memory for splits of destination lists that are remembered. Near a destination lists are short and recur."""
 
+    # -- clients -----------------------------------------------------------------------------------------------------
+    subscriptions: int = 10_000
+    """Subscriptions of one client. They are control state of every broker that may publish for them."""
+
+    advertisements: int = 1_000
+    """Advertisements of one client, those implied by a first event included. Every broker is told of each."""
+
     # -- routing -----------------------------------------------------------------------------------------------------
     parked: int = 10_000
     """Events of a broker that wait for a route. They wait for seconds only, while news of the overlay travels."""

@@ -1,11 +1,13 @@
 """What clients may say, and what becomes of it, at the door of every core."""
 
+from dataclasses import replace
+
 import pytest
 
 from mercast.content import Declaration, Event, EventId, Filter
 from mercast.content.errors import ContentError
 from mercast.content.event import check_event
-from mercast.limits import Limits
+from mercast.limits import DEFAULTS, Limits
 from mercast.protocol.effects import Answer
 from mercast.protocol.stimuli import Advertise, Batch, Declare, Publish, Subscribe, Unadvertise, Unsubscribe
 from mercast.routing.destination.ddbr import DDBR
@@ -110,3 +112,24 @@ def test_events_that_travel_together_cost_as_much_as_alone():
         simulator.run(8.4)
         busy.append(round(1e6 * (simulator.busy[0] - before)))
     assert busy[0] == busy[1] >= 50
+
+
+def test_a_client_has_only_so_many_advertisements_and_subscriptions(monkeypatch):
+    few = replace(DEFAULTS, subscriptions=2, advertisements=2)
+    monkeypatch.setattr("mercast.routing.clients.DEFAULTS", few)
+    core = DDBR(1, 1)
+    for number in (1, 2):
+        core.handle(0.0, Subscribe("c", number, "a", Filter()))
+    core.handle(0.0, Advertise("c", 3, "a", Filter()))
+    core.handle(0.0, Publish("c", 4, "b", {}, 0))  # which advertises b
+    for stimulus, what in (
+        (Subscribe("c", 5, "a", Filter()), "subscriptions"),
+        (Advertise("c", 5, "a", Filter()), "advertisements"),
+        (Publish("c", 5, "d", {}, 0), "advertisements"),
+    ):
+        [answer] = answers(core, stimulus)
+        assert answer.refused == f"'c' has 2 {what}, and may have no more: take some back"
+    assert answers(core, Subscribe("other", 1, "a", Filter())) == [Answer("other", 1)]
+    core.handle(0.0, Unsubscribe("c", 6, 1))
+    assert answers(core, Subscribe("c", 7, "a", Filter())) == [Answer("c", 7)]
+    assert not answers(core, Publish("c", 8, "b", {}, 0))

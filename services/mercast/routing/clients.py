@@ -5,10 +5,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from mercast.content.errors import ContentError
 from mercast.content.event import Event
 from mercast.content.filter import Filter
-from mercast.content.interest import Advertisement, Subscription
+from mercast.content.interest import Advertisement, Interest, Subscription
 from mercast.content.types import Types
+from mercast.limits import DEFAULTS
 from mercast.matching import Content, TypedMatcher
 from mercast.protocol.messages import Local, Packet
 from mercast.protocol.stimuli import REQUESTS
@@ -118,6 +120,16 @@ class Clients:
             for client, requests in found
         )
         return tuple((client, requests) for client, requests in wanted if requests)
+
+    def check_room(self, client: str, kind: type[Interest]) -> None:
+        """ContentError if the client has as many of these as it may."""
+        table, most, what = (
+            (self._subscribers, DEFAULTS.subscriptions, "subscriptions")
+            if kind is Subscription
+            else (self._advertisers, DEFAULTS.advertisements, "advertisements")
+        )
+        if len(table.get(client, ())) >= most:
+            raise ContentError(f"{client!r} has {most} {what}, and may have no more: take some back")
 
     def advertisements_of(self, client: str) -> list[Local]:
         return list(self._advertisers.get(client, ()))

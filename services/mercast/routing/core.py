@@ -225,6 +225,7 @@ class Core(ABC):
             interest: Interest = kind(name, filter)
             interest.check(self.types)
             self._check_new(local)
+            self.clients.check_room(local.client, kind)
         except ContentError as error:
             self._effects.append(Answer(local.client, local.request, refused=str(error)))
             return
@@ -345,6 +346,7 @@ class Core(ABC):
             local = Local(asked.client, -asked.request)  # as no client can number it
             if asked.request not in REQUESTS or local in self.clients.advertisements:
                 raise ContentError(f"request {asked.request}: number requests upwards from 1, each once")
+            self.clients.check_room(asked.client, Advertisement)
             self._add_advertisement(local, Advertisement(asked.type), Request(asked.client, -1))
         elif not allowed:
             raise ContentError(f"the event lies outside what {asked.client!r} has advertised for type {asked.type!r}")
