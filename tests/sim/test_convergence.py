@@ -5,9 +5,10 @@ import random
 import networkx as nx
 import pytest
 
-from mercast.content import AttributeType, Declaration, Filter
+from mercast.content import AttributeType, Declaration, Event, EventId, Filter
+from mercast.overlay.split import pack
 from mercast.protocol.effects import Send, Settled
-from mercast.protocol.messages import Record, Update
+from mercast.protocol.messages import Forward, Packet, Record, Update
 from mercast.protocol.rows import Copied
 from mercast.protocol.stimuli import (
     Advertise,
@@ -18,6 +19,7 @@ from mercast.protocol.stimuli import (
     Received,
     Retire,
     Subscribe,
+    Unsent,
     Unsubscribe,
 )
 from mercast.routing.destination.ddbr import DDBR
@@ -76,6 +78,19 @@ def test_events_go_around_a_broker_that_is_about_to_stop_but_through_it_if_they_
     assert sorted(delivery.broker for delivery in simulator.deliveries) == [2, 4]
     went = {(row.neighbour, broker) for broker, row in simulator.rows if isinstance(row, Copied)}
     assert went == {(0, 3), (3, 2), (0, 1), (1, 4)}
+
+
+@pytest.mark.parametrize(("strategy", "elsewhere"), [(DDBR, {3: 1}), (Flooding, {})])
+def test_what_a_dead_link_has_not_sent_goes_another_way(strategy, elsewhere):
+    simulator = Simulator(lambda *who: strategy(*who, Settings(matcher="scan")), seed=1)
+    simulator.build([(0, 1), (1, 2), (2, 3), (3, 0)])
+    simulator.run(5)
+    core, packet = simulator.brokers[0], Packet(Event(EventId(0, 1, 7), "quote", {}, 0, "p"))
+    core.handle(5.0, LinkDown(1))
+    effects = core.handle(5.0, Unsent(1, (Forward(pack([2]), 1, (packet,)),)))
+    sent = {effect.neighbour: effect.messages for effect in effects if isinstance(effect, Send)}
+    assert {neighbour: one.hops for neighbour, (one,) in sent.items()} == elsewhere
+    assert core.dropped == ({} if elsewhere else {"link down": 1})
 
 
 def test_who_has_not_answered_in_time_is_named():

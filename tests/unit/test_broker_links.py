@@ -9,6 +9,7 @@ from mercast.broker.config import BrokerConfig
 from mercast.broker.links import LINKING, Link
 from mercast.broker.overlay import Overlay
 from mercast.overlay.neighbourhood import Timing
+from mercast.protocol.messages import Forward
 
 QUEUE = 64 * 1024
 BEAT = Timing().heart_beat * Timing().misses
@@ -19,9 +20,12 @@ class Network:
 
     def __init__(self):
         self.waiting, self.aborted = 0, False
+        self.full_at, self.full = float("inf"), None
 
     def write(self, data):
         self.waiting += len(data)
+        if self.waiting > self.full_at:
+            self.full()
 
     def get_write_buffer_size(self):
         return self.waiting
@@ -90,6 +94,26 @@ def test_a_link_that_takes_nothing_for_too_long_is_cut_off_and_a_slow_one_is_not
             look()
             assert network.aborted == (not taken)
         assert broker.counters.denied == {"slow": 1}
+
+    loop.run_until_complete(story())
+
+
+def test_events_wait_while_the_network_takes_no_more_and_are_handed_back_if_the_link_goes(loop):
+    async def story():
+        _, link, network = await linked()
+        events = [Forward(b"\x02\x00", 1, ()), Forward(b"\x02\x00", 2, ()), Forward(b"\x02\x00", 3, ())]
+        link.pause_writing()
+        for number, event in enumerate(events):
+            link.forward(event, bytes([number]) * 10)
+        link.out.append(b"control")
+        link.flush()
+        assert (network.waiting, link.queued) == (len(b"control"), len(b"control") + 30)
+        network.full_at = network.waiting + 15
+        network.full = link.pause_writing
+        link.resume_writing()
+        assert network.waiting == len(b"control") + 20
+        assert link.unsent() == (events[2],)
+        assert link.queued == network.waiting
 
     loop.run_until_complete(story())
 

@@ -35,6 +35,7 @@ VALUES = [
     stimuli.Received(3, (CONTROL, messages.HeartBeat(b"", 0.0, 0.0))),
     stimuli.LinkUp(1, 2, 3),
     stimuli.LinkDown(1),
+    stimuli.Unsent(2, (messages.Forward(b"\x01\x00", 2, (messages.Packet(EVENT),)),)),
     stimuli.Retire(),
     stimuli.Tick(),
     stimuli.Batch((stimuli.Tick(), stimuli.Leave("c"))),

@@ -190,7 +190,9 @@ class Broker:
                     self.core.dropped["link queue full"] += len(message.packets)
                     continue
                 self.counters.forwarded += len(message.packets)
-            link.out.append(encode_message(message))
+                link.forward(message, encode_message(message))
+            else:
+                link.out.append(encode_message(message))
         link.flush()
 
     def _receipts(self, receipts: Receipts) -> None:

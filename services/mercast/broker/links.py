@@ -1,6 +1,7 @@
 """Connections between brokers: one conversation each, from the first HELLO to the last frame."""
 
 import asyncio
+from collections import deque
 from typing import Any, Protocol
 
 import structlog
@@ -24,6 +25,9 @@ LINKING, ASKING = "broker", "asking"
 
 IN_HELLO = 256
 """Members that are told in a HELLO, which has to be small; a link tells the others later."""
+
+_AHEAD_BYTES = 2 * 1024 * 1024
+"""What is handed to the network before it is taken, and lost if the link goes down."""
 
 _CALLERS_BYTES = 1024 * 1024
 """What may wait to be written to one that has called and is not linked."""
@@ -67,6 +71,11 @@ class Link(Outgoing):
         self._written = self._taken = 0
         """Bytes in all, and how many of them the other side had taken when that was last looked at."""
         self._stuck: asyncio.TimerHandle | None = None
+        self._full = False
+        """Whether the network takes no more for now."""
+        self._waiting: deque[tuple[Forward, bytes]] = deque()
+        """Events that wait here meanwhile: if the link goes down, they find another way."""
+        self._waiting_bytes = 0
         self._framing = Framing()
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -75,7 +84,7 @@ class Link(Outgoing):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         assert self.transport is not None
-        self.transport.set_write_buffer_limits(high=max(1, self.broker.config.link_queue_bytes // 4))
+        self.transport.set_write_buffer_limits(high=min(_AHEAD_BYTES, self.broker.config.link_queue_bytes // 4))
         if self.role is None:
             if len(self.host.calls) >= self.broker.config.max_peers:
                 self.refuse("full", f"{len(self.host.calls)} others have called, and this broker takes no more")
@@ -200,6 +209,22 @@ class Link(Outgoing):
         """Events are dropped long before that: it is control, or none of a link's business."""
         return 2 * self.broker.config.link_queue_bytes if self._is_link() else _CALLERS_BYTES
 
+    @property
+    def queued(self) -> int:
+        return self.untaken + self._waiting_bytes
+
+    def forward(self, message: Forward, encoded: bytes) -> None:
+        if self._full:
+            self._waiting.append((message, encoded))
+            self._waiting_bytes += len(encoded)
+        else:
+            self.out.append(encoded)
+
+    def unsent(self) -> tuple[Forward, ...]:
+        """The events that wait; they no longer do."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, deque(), 0
+        return tuple(message for message, _ in waiting)
+
     def flush(self) -> int:
         written = super().flush()
         self._written += written
@@ -208,22 +233,30 @@ class Link(Outgoing):
 
     def pause_writing(self) -> None:
         if self._is_link():
+            self._full = True
             self.broker.link_full(self.neighbour, True)
             self._watch()
 
     def resume_writing(self) -> None:
         if self._stuck is not None:
             self._stuck.cancel()
-        self.broker.link_full(self.neighbour, False)
+        self._full = False
+        while self._waiting and not self._full:  # writing may fill it again
+            _, encoded = self._waiting.popleft()
+            self._waiting_bytes -= len(encoded)
+            self.out.append(encoded)
+            self.flush()
+        if not self._full:
+            self.broker.link_full(self.neighbour, False)
 
     def _watch(self) -> None:
         """It may read slowly. If it reads nothing for as long as it may be silent, it is cut off."""
-        self._taken = self._written - self.queued
+        self._taken = self._written - self.untaken
         timing = self.broker.core.settings.timing
         self._stuck = asyncio.get_running_loop().call_later(timing.heart_beat * timing.misses, self._look)
 
     def _look(self) -> None:
-        if self._written - self.queued == self._taken:
+        if self._written - self.untaken == self._taken:
             self.cut_off()
         else:
             self._watch()

@@ -4,6 +4,8 @@ import asyncio
 import socket
 from typing import cast
 
+from mercast.protocol.messages import Forward
+
 _LAST_WORDS = 5.0
 """Seconds that somebody who is cut off has to read why."""
 
@@ -45,14 +47,23 @@ class Outgoing(asyncio.Protocol):
         return f"{peer[0]}:{peer[1]}" if peer else "?"
 
     @property
-    def queued(self) -> int:
-        """Bytes that the other side has not taken yet."""
+    def untaken(self) -> int:
+        """Bytes that were written, and that the other side has not taken yet."""
         return self.transport.get_write_buffer_size() if self.transport else 0
+
+    @property
+    def queued(self) -> int:
+        """The same, with all that waits to be written."""
+        return self.untaken
 
     @property
     def most_queued(self) -> int:
         """Bytes; whoever takes so little of what is written that more waits is cut off."""
         raise NotImplementedError
+
+    def forward(self, message: Forward, encoded: bytes) -> None:  # noqa: ARG002
+        """Events; `encoded` is what they are on the wire."""
+        self.out.append(encoded)
 
     def flush(self) -> int:
         """Write what there is; how many bytes."""

@@ -16,7 +16,7 @@ from mercast.broker.links import ASKING, IN_HELLO, LINKING, Link
 from mercast.broker.seeking import LATE, SOON, Seeking, until
 from mercast.membership.members import Member, to_json
 from mercast.overlay.construct import neighbours
-from mercast.protocol.stimuli import LinkDown, LinkUp
+from mercast.protocol.stimuli import LinkDown, LinkUp, Unsent
 from mercast.wire.frames import Kind, frame
 
 log = structlog.get_logger()
@@ -181,6 +181,9 @@ class Overlay:
             del self.broker.links[link.neighbour]
             log.info("link lost", neighbour=link.neighbour)
             self.broker.take(LinkDown(link.neighbour))
+            unsent = link.unsent()
+            if unsent:
+                self.broker.take(Unsent(link.neighbour, unsent))
 
     def unlink(self, neighbour: int, reason: str) -> None:
         """The core has given a link up, or it is no longer wanted."""

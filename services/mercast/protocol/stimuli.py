@@ -86,6 +86,13 @@ class LinkDown(NamedTuple):
     neighbour: int
 
 
+class Unsent(NamedTuple):
+    """Events that were to be sent to a neighbour and were not, for the link went down."""
+
+    neighbour: int
+    forwards: tuple[Forward, ...]
+
+
 class Retire(NamedTuple):
     """This broker is about to stop: events are to go around it, as far as there is another way."""
 
@@ -111,6 +118,7 @@ Stimulus: TypeAlias = (
     | Received
     | LinkUp
     | LinkDown
+    | Unsent
     | Retire
     | Tick
     | Batch

@@ -102,6 +102,7 @@ class Core(ABC):
             stimuli.Received: self._received,
             stimuli.LinkUp: self._link_up,
             stimuli.LinkDown: self._link_down,
+            stimuli.Unsent: self._unsent,
             stimuli.Retire: self._retire,
             stimuli.Tick: self._tick,
             stimuli.Batch: self._batch,
@@ -181,6 +182,10 @@ class Core(ABC):
     @abstractmethod
     def forwarded(self, neighbour: int, forward: Forward) -> None:
         """Events came in from a neighbour."""
+
+    def unsent(self, forward: Forward) -> None:
+        """Events were not sent on, for the link went down. Lost, unless the strategy knows another way."""
+        self.drop_all((forward,), "link down")
 
     def overlay_changed(self) -> None:  # noqa: B027
         """Routes or peers are no longer what they were."""
@@ -471,6 +476,11 @@ class Core(ABC):
     def _link_down(self, link: stimuli.LinkDown) -> None:
         self._send_all(self.neighbourhood.link_down(link.neighbour))
         self._look_around()
+
+    def _unsent(self, unsent: stimuli.Unsent) -> None:
+        for forward in unsent.forwards:
+            self.unsent(forward._replace(hops=forward.hops - 1))
+        self._take_in_all()
 
     def _retire(self, _: stimuli.Retire) -> None:
         self._send_all(self.neighbourhood.retire())

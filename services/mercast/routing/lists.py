@@ -31,6 +31,10 @@ class ListRouting(Core):
         else:
             self._multicast(forward, neighbour)
 
+    def unsent(self, forward: Forward) -> None:
+        """Their list is split again, over the routes of now."""
+        self.forwarded(self.me, forward)
+
     def _multicast(self, forward: Forward, neighbour: int) -> None:
         hops, packets = forward.hops, forward.packets
         split = self.neighbourhood.split(forward.destinations)
