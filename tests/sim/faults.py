@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 import networkx as nx
@@ -201,7 +202,15 @@ class Story:
 
     def problems(self) -> list[str]:
         found = self.wrong_deliveries() + self.wrong_views() + self.wrong_tables() + self.unsettled()
-        return found or self.wrong_afterwards()
+        return found or self.wrong_afterwards() or self.still_waiting()
+
+    def still_waiting(self) -> list[str]:
+        """When all has been quiet for long enough, nothing that a broker was told waits to be settled."""
+        cores = self.simulator.brokers.values()
+        self.simulator.run(self.simulator.now + 2 * max(core.settings.settle_within for core in cores))
+        return [
+            f"broker {core.me} waits since {core.exchange.oldest}" for core in cores if isfinite(core.exchange.oldest)
+        ]
 
     def unsettled(self) -> list[str]:
         """Whatever happened, every live client has been told about each of its requests."""

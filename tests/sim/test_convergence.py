@@ -93,6 +93,34 @@ def test_what_a_dead_link_has_not_sent_goes_another_way(strategy, elsewhere):
     assert core.dropped == ({} if elsewhere else {"link down": 1})
 
 
+def test_a_crash_behind_a_cut_is_found_by_silence():
+    simulator = Simulator(DDBR)
+    simulator.build([(0, 1)])
+    simulator.run(5)
+    simulator.set_cut(1, 0, True)
+    simulator.crash(1)
+    simulator.run(5.5)
+    assert simulator.brokers[0].state.reachable == {0, 1}
+    simulator.run(10)
+    assert simulator.brokers[0].state.reachable == {0}
+    simulator.set_cut(1, 0, False)
+    simulator.start(1)
+    simulator.run(15)
+    assert simulator.brokers[0].state.reachable == simulator.brokers[1].state.reachable == {0, 1}
+    with pytest.raises(ValueError, match="broker 1 is running: crash it first"):
+        simulator.start(1)
+
+
+def test_an_unsound_record_is_not_passed_on():
+    simulator = Simulator(DDBR)
+    simulator.build([(0, 1), (1, 2)])
+    simulator.run(5)
+    unsound = Record(7, 1, 1, (0,), ((1, 300),))
+    effects = simulator.brokers[1].handle(5.0, Received(0, (Update(pack([1, 2]), 0, (unsound,)),)))
+    told = [one for effect in effects if isinstance(effect, Send) for one in effect.messages if isinstance(one, Update)]
+    assert all(not update.records for update in told)
+
+
 def test_who_has_not_answered_in_time_is_named():
     simulator = Simulator(lambda *who: DDBR(*who, Settings(settle_within=1.0)), seed=1)
     simulator.build([(0, 1), (1, 2)])

@@ -8,9 +8,20 @@ from mercast.content import Declaration, Event, EventId, Filter
 from mercast.content.errors import ContentError
 from mercast.content.event import check_event
 from mercast.limits import DEFAULTS, Limits
-from mercast.protocol.effects import Answer
-from mercast.protocol.stimuli import Advertise, Batch, Declare, Publish, Subscribe, Unadvertise, Unsubscribe
+from mercast.protocol.effects import Answer, Settled
+from mercast.protocol.stimuli import (
+    Advertise,
+    Batch,
+    Declare,
+    Leave,
+    Publish,
+    Subscribe,
+    Tick,
+    Unadvertise,
+    Unsubscribe,
+)
 from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.settings import Settings
 from mercast.sim.costs import Given
 from mercast.sim.simulator import Simulator
 
@@ -28,6 +39,7 @@ def answers(core, stimulus):
         Advertise("s", 1, ["q"], Filter()),
         Publish("s", 1, ["q"], {}, 0),
         Publish("s", 0, "q", {}, 0),
+        Publish("s", 2**32, "q", {}, 0),
         Publish("s", -5, "q", {}, 0),
     ],
 )
@@ -133,3 +145,41 @@ def test_a_client_has_only_so_many_advertisements_and_subscriptions(monkeypatch)
     core.handle(0.0, Unsubscribe("c", 6, 1))
     assert answers(core, Subscribe("c", 7, "a", Filter())) == [Answer("c", 7)]
     assert not answers(core, Publish("c", 8, "b", {}, 0))
+
+
+def test_numbers_of_publishes_are_checked_where_the_type_is_advertised_too():
+    core = DDBR(1, 1)
+    core.handle(0.0, Advertise("c", 1, "q", Filter()))
+    for number in (-1, 0, 2**32):
+        [answer] = answers(core, Publish("c", number, "q", {}, 0))
+        assert answer.refused == f"there is no request {number}: number requests upwards from 1 to {2**32 - 1}"
+
+
+def test_in_a_batch_too_a_number_is_free_once_nothing_is_left_of_its_request():
+    again = [Subscribe("c", 1, "q", Filter()), Unsubscribe("c", 2, 1), Subscribe("c", 1, "q", Filter())]
+    assert answers(DDBR(1, 1), Batch(tuple(again))) == [Answer("c", 1), Answer("c", 2), Answer("c", 1)]
+
+
+def settled(effects):
+    return [effect for effect in effects if isinstance(effect, Settled)]
+
+
+def test_what_settled_before_a_client_left_is_not_taken_for_what_it_asks_for_after():
+    simulator = Simulator(lambda *who: DDBR(*who, Settings(settle_within=1.0)))
+    simulator.build([(0, 1)])
+    simulator.run(5)
+    simulator.do(0, Advertise("p", 1, "q", Filter()))
+    simulator.run(8)
+    here, again = simulator.brokers[1], Subscribe("c", 1, "q", Filter())
+    assert settled(here.handle(8.0, Batch((Subscribe("c", 1, "none", Filter()), Leave("c"), again)))) == [
+        Settled("c", 1)
+    ]
+    assert settled(here.handle(9.0, Tick())) == [Settled("c", 1, (0,))]
+
+
+def test_who_waits_for_a_broker_that_is_given_up_is_told_once():
+    simulator = Simulator(lambda *who: DDBR(*who, Settings(settle_within=3.0)))
+    simulator.build([(0, 1)])
+    simulator.run(5)
+    simulator.brokers[1].handle(5.0, Advertise("p", 1, "q", Filter()))
+    assert settled(simulator.brokers[1].handle(20.0, Tick())) == [Settled("p", 1)]

@@ -1,4 +1,4 @@
-"""Faulty runs, from seeds. A failing one is played again with `pytest tests/sim/test_faults.py -k STORY-SEED`."""
+"""Faulty runs, from seeds. A failing one says how it is played again."""
 
 from dataclasses import replace
 
@@ -147,4 +147,5 @@ def test_nothing_wrong_during_faults_and_nothing_missing_after(story, seed):
     told = story(seed)
     told.simulator.validate = seed % 10 == 0
     told.play()
-    assert told.problems() == [], f"to play it again: pytest tests/sim/test_faults.py -k {story.__name__}-{seed}"
+    again = f"{test_nothing_wrong_during_faults_and_nothing_missing_after.__name__}[{story.__name__}-{seed}]"
+    assert told.problems() == [], f"to play it again: pytest 'tests/sim/test_faults.py::{again}'"

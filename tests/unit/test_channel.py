@@ -69,7 +69,7 @@ class Pair:
                 self.rng.shuffle(self.flying)
             flying, self.flying = self.flying, []
             for message in flying:
-                self.exchanges[message.target].receive(message)
+                self.exchanges[message.target].receive(message, self.now)
 
     def agree(self):
         return all(self.exchanges[a].told[3 - a] == self.ears[3 - a].tables.get(a, {}) for a in (1, 2))

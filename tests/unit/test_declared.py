@@ -62,3 +62,15 @@ def test_declarations_are_bounded():
     assert not declared.learn(Statement(2, 2, 1), Declaration("b"))
     assert not Declared(Limits(declarations=5)).learn(Statement(6, 2, 1), Declaration("b"))
     assert set(declared.types.declared) == {"a"}
+
+
+def test_what_is_declared_again_adds_nothing_and_the_first_to_say_so_counts():
+    """As by a broker that declares its types whenever it starts."""
+    declared, quote = Declared(), Declaration("quote", None, {"x": AttributeType.INT})
+    assert declared.learn(Statement(2, 1, 5), quote) == (None,)
+    assert declared.learn(Statement(2, 1, 6), quote) is None
+    assert declared.declare(3, 1, quote) == Statement(2, 1, 5)
+    assert declared.learn(Statement(1, 2, 1), quote) == (Statement(2, 1, 5),)
+    assert declared.statements == {Statement(1, 2, 1): quote}
+    assert declared.learn(Statement(2, 1, 5), quote) is None
+    assert dict(declared.types.declared) == {"quote": quote}

@@ -8,6 +8,7 @@
 - The parent may be declared later, for declarations travel between brokers in any order.
 """
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -86,10 +87,10 @@ class Types:
         if before is not None:
             _check_additive(before, declaration)
         own = replace(declaration, attributes=dict(declaration.attributes))  # the caller may go on changing its own
-        declared = self._declared | {own.name: own}
         below = [other for other, shape in self._shapes.items() if own.name in shape.lineage and other != own.name]
+        declared = ChainMap({own.name: own}, self._declared)
         self._shapes |= {name: self._derived(name, declared) for name in [own.name, *below]}
-        self._declared = declared
+        self._declared[own.name] = own
 
     def _derived(self, name: str, declared: Mapping[str, Declaration]) -> _Shape:
         """Refuses conflicts up the tree."""

@@ -12,6 +12,7 @@ path a strategy sent it along.
 from collections.abc import Mapping
 from hashlib import blake2b
 from heapq import heappop, heappush
+from itertools import takewhile
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mercast.overlay.channel import Channel, Patience
@@ -76,6 +77,8 @@ class Exchange:
         """Items told (peer, number) that causes wait for."""
         self._open: dict[Cause, set[tuple[int, int]]] = {}
         """Causes that are not settled, with the items they wait for."""
+        self._since: dict[Item, float] = {}
+        """When items were heard that are not settled, in that order."""
         self.settled: list[Request] = []
         """Requests that have become settled; whoever reads this empties it."""
 
@@ -155,7 +158,7 @@ class Exchange:
 
     # -- what peers say ----------------------------------------------------------------------------------------------
 
-    def receive(self, message: Control) -> None:
+    def receive(self, message: Control, now: float) -> None:
         channel = self._channels.get(message.source)
         if channel is None:
             return  # not met yet: it will send again
@@ -169,12 +172,14 @@ class Exchange:
         if arrival.anew:
             self._not_repeated[message.source] = set(said)
         for number, item in arrival.items:
-            self._apply(channel, said, number, item)
+            self._apply(channel, said, number, item, now)
         if channel.can_compare(message) and message.source not in self._not_repeated and message.digest != digest(said):
             self.differences += 1
             channel.forget()
 
-    def _apply(self, channel: Channel, said: dict[Key, Any], number: int, item: Put | Drop | Complete) -> None:
+    def _apply(
+        self, channel: Channel, said: dict[Key, Any], number: int, item: Put | Drop | Complete, now: float
+    ) -> None:
         peer, cause = channel.peer, Item(channel.peer, channel.heard, number)
         old = self._not_repeated.get(peer, set())
         channel.await_consequences(number)
@@ -195,6 +200,8 @@ class Exchange:
                 for key in sorted(self._not_repeated.pop(peer, ()), key=_in_order):
                     self._listener.unheard(peer, key, said.pop(key), cause)
         self.close_if_settled(cause)
+        if cause in self._open:
+            self._since[cause] = now
 
     # -- settling ----------------------------------------------------------------------------------------------------
 
@@ -220,7 +227,9 @@ class Exchange:
             return
         if isinstance(cause, Request):
             self.settled.append(cause)
-        elif cause.peer in self._channels:
+            return
+        self._since.pop(cause, None)
+        if cause.peer in self._channels:
             self._touched.add(cause.peer)
             self._channels[cause.peer].settle(cause.stream, cause.number)
 
@@ -229,16 +238,37 @@ class Exchange:
         return tuple(sorted({peer for peer, _ in self._open.get(request, ())}))
 
     def give_up(self, request: Request) -> None:
-        for at in self._open.pop(request, ()):
-            self._waiting[at] = [(key, cause) for key, cause in self._waiting[at] if cause != request]
+        self._wait_no_more(request)
+        self._open.pop(request, None)
+
+    @property
+    def oldest(self) -> float:
+        """When the item was heard that has waited longest to be settled."""
+        return next(iter(self._since.values()), NEVER)
+
+    def expire(self, before: float) -> None:
+        """Items heard so long ago are settled as far as they will be: who asked for them no longer waits.
+
+        News may go round in circles, each waiting for the next; nobody would ever see that.
+        """
+        for item in list(takewhile(lambda item: self._since[item] <= before, self._since)):
+            self._wait_no_more(item)
+            self.close_if_settled(item)
+
+    def _wait_no_more(self, cause: Cause) -> None:
+        for at in self._open.get(cause, ()):
+            self._waiting[at] = [(key, other) for key, other in self._waiting[at] if other != cause]
             if not self._waiting[at]:
                 del self._waiting[at]
+        if cause in self._open:
+            self._open[cause] = set()
 
     def validate(self) -> None:
         assert self._channels.keys() == self.told.keys()
         waited = {(at, cause) for at, waiting in self._waiting.items() for _, cause in waiting}
         assert waited == {(at, cause) for cause, ats in self._open.items() for at in ats}
         assert all(ats for ats in self._open.values()), "a cause that waits for nothing is settled"
+        assert self._since.keys() == {cause for cause in self._open if isinstance(cause, Item)}
 
     # -- time --------------------------------------------------------------------------------------------------------
 

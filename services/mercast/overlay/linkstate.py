@@ -40,7 +40,7 @@ class LinkState:
         """Take in the records that are news; answer those."""
         news = []
         for record in records:
-            if record.broker != self.me and _is_sound(record) and self._is_news(record):
+            if record.broker != self.me and is_sound(record) and self._is_news(record):
                 self._put(record)
                 news.append(record)
         return news
@@ -88,7 +88,7 @@ class LinkState:
         return self._records.keys() - self.reachable
 
 
-def _is_sound(record: Record) -> bool:
+def is_sound(record: Record) -> bool:
     """A record that no table can hold is nobody's: it must not get in, nor be passed on."""
     brokers = (record.broker, *(neighbour for neighbour, _ in record.links))
     costs = (cost for _, cost in record.links)

@@ -9,7 +9,7 @@ different send each other all they know, so views that differ come together what
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from mercast.overlay.linkstate import LinkState
+from mercast.overlay.linkstate import LinkState, is_sound
 from mercast.overlay.split import Rule, Splitter, pack
 from mercast.overlay.topology import MOST_COST
 from mercast.protocol.messages import HeartBeat, Message, Record, Update
@@ -123,7 +123,7 @@ class Neighbourhood:
         """Take the records in, then send them on: to the rest of the list, or what is news to the other neighbours."""
         news = self.state.learn(update.records)
         if update.destinations != FLOODED:
-            return self._along(update.destinations, update.hops + 1, update.records)
+            return self._along(update.destinations, update.hops + 1, tuple(filter(is_sound, update.records)))
         flooded = Update(FLOODED, update.hops + 1, tuple(news))
         return [(who, flooded) for who in self.neighbours if who != neighbour] if news else []
 

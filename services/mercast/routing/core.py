@@ -129,18 +129,22 @@ class Core(ABC):
     def _done(self) -> list[Effect]:
         for control in self.exchange.messages(self._now):
             self._route(control)
-        for request in self.exchange.settled:
-            self._settle_by.pop(request, None)
-            self._effects.append(Settled(request.client, request.number))
-        self.exchange.settled.clear()
+        self._tell_settled()
         effects = self._effects
         if self._rows:
             effects.append(Tap(tuple(self._rows)))
         effects += [Send(neighbour, tuple(messages)) for neighbour, messages in self._outbox.items()]
         return effects
 
+    def _tell_settled(self) -> None:
+        for request in self.exchange.settled:
+            self._settle_by.pop(request, None)
+            self._effects.append(Settled(request.client, request.number))
+        self.exchange.settled.clear()
+
     def next_deadline(self) -> float:
         return min(
+            self.exchange.oldest + self.settings.settle_within,
             self.neighbourhood.next_deadline(),
             self.exchange.next_deadline(),
             min(self._settle_by.values(), default=float("inf")),
@@ -275,6 +279,7 @@ class Core(ABC):
         self.unsubscribed(local, cause)
 
     def _leave(self, asked: stimuli.Leave) -> None:
+        self._tell_settled()  # what came before, under the numbers of then
         for request in [request for request in self._settle_by if request.client == asked.client]:
             self.exchange.give_up(request)
             del self._settle_by[request]
@@ -290,6 +295,7 @@ class Core(ABC):
         self._settle_by[request] = self._now + self.settings.settle_within
         change(request)
         self.exchange.close_if_settled(request)
+        self._tell_settled()  # at once, for the number may be used anew
 
     def _publish(self, *asked: stimuli.Publish) -> None:
         requests: list[int] = []
@@ -305,7 +311,9 @@ class Core(ABC):
         self._send_off(requests, packets)
 
     def _accept(self, asked: stimuli.Publish) -> Packet:
-        client, _, type_, attributes, time, payload, content_type, trace, traced, encoded = asked
+        client, request, type_, attributes, time, payload, content_type, trace, traced, encoded = asked
+        if request not in REQUESTS:
+            raise ContentError(f"there is no request {request}: number requests upwards from 1 to {REQUESTS[-1]}")
         id_ = _new(EventId, (self.me, self.incarnation, self._sequence + 1))
         said = (id_, type_, attributes, time, client, content_type, trace, payload, encoded, b"")
         event = check_event(_new(Event, said))
@@ -349,7 +357,7 @@ class Core(ABC):
         allowed = self.clients.may_publish(self.types, event)
         if allowed is None:
             local = Local(asked.client, -asked.request)  # as no client can number it
-            if asked.request not in REQUESTS or local in self.clients.advertisements:
+            if local in self.clients.advertisements:
                 raise ContentError(f"request {asked.request}: number requests upwards from 1, each once")
             self.clients.check_room(asked.client, Advertisement)
             self._add_advertisement(local, Advertisement(asked.type), Request(asked.client, -1))
@@ -459,7 +467,7 @@ class Core(ABC):
 
     def _control(self, message: Control) -> None:
         if message.target == self.me:
-            self.exchange.receive(message)
+            self.exchange.receive(message, self._now)
         elif not self.went_too_far(message.hops):
             self._route(message._replace(hops=message.hops + 1))
 
@@ -512,8 +520,13 @@ class Core(ABC):
         self._knows_types = neighbours
 
     def learn_type(self, statement: Statement, declaration: Declaration, cause: Cause) -> None:
-        if self.declared.learn(statement, declaration):
-            self._state(statement, cause)
+        news = self.declared.learn(statement, declaration)
+        if news is None:
+            return
+        if news.instead_of is not None:
+            for neighbour in sorted(self._knows_types):
+                self.exchange.untell(neighbour, news.instead_of, cause)
+        self._state(statement, cause)
 
     # -- events on their way -----------------------------------------------------------------------------------------
 
@@ -577,10 +590,12 @@ class Core(ABC):
         for neighbour in silent:
             self._effects.append(CloseLink(neighbour, "silent for too long"))
             self._link_down(stimuli.LinkDown(neighbour))
+        self._tell_settled()  # what waited for these no longer does
         for request in [request for request, by in self._settle_by.items() if by <= self._now]:
             self._effects.append(Settled(request.client, request.number, self.exchange.missing(request)))
             self.exchange.give_up(request)
             del self._settle_by[request]
+        self.exchange.expire(self._now - self.settings.settle_within)
         for peer in self._due(self._lost):
             del self._lost[peer], self._incarnations[peer]
             self.exchange.part(peer)

@@ -99,6 +99,8 @@ class Simulator:
 
     def start(self, broker: int) -> None:
         """Start a broker, or start it again after a crash."""
+        if broker in self.brokers:
+            raise ValueError(f"broker {broker} is running: crash it first")
         self._incarnations[broker] = self._incarnations.get(broker, 0) + 1
         self.brokers[broker] = self._make(broker, self._incarnations[broker])
         self._tick_at[broker] = float("inf")
@@ -151,7 +153,10 @@ class Simulator:
         self._paused.discard(broker)
         self._held.pop(broker, None)
         for one, other in [ends for ends in self._connected if broker in ends]:
-            self._disconnect(one, other)
+            if one == broker:
+                del self._connected[one, other]
+            elif not self._links[broker, one].cut:  # else that end hears nothing of it
+                self._disconnect(one, other)
 
     def pause(self, broker: int) -> None:
         """The process stands still: connections stay, nothing is read or sent."""
