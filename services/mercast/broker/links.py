@@ -1,6 +1,7 @@
 """Connections between brokers: one conversation each, from the first HELLO to the last frame."""
 
 import asyncio
+import ssl
 from typing import Any, Protocol
 
 import structlog
@@ -12,6 +13,8 @@ from mercast.membership.members import Member, from_json, to_json
 from mercast.overlay.split import BROKER
 from mercast.protocol.messages import Forward, Message
 from mercast.protocol.stimuli import Received
+from mercast.security import tls
+from mercast.security.identity import against_peer, identities
 from mercast.wire import hello
 from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, pong
 from mercast.wire.peers import decode_message, events_in
@@ -81,6 +84,10 @@ class Link(Outgoing):
                 self.refuse("full", f"{len(self.host.calls)} others have called, and this broker takes no more")
                 return
             self.host.calls.add(self)
+        secured = transport.get_extra_info("ssl_object")
+        if secured is not None and (why := against_peer(identities(secured.getpeercert()), self.broker.config.cluster)):
+            self.refuse("certificate", why)
+            return
         seconds = self.broker.config.handshake_seconds
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
@@ -109,6 +116,8 @@ class Link(Outgoing):
         said = hello.read_json(body)
         if kind == Kind.ERROR:
             self.refused = f"{said.get('code')}: {said.get('reason')}"
+            if self.role is None:  # whoever has called logs it by itself
+                log.warning("refused", address=self.address, reason=self.refused)
             raise ConnectionResetError(self.refused)
         if kind != Kind.HELLO:
             raise ProtocolError("the first frame is a HELLO (docs/wire.md)")
@@ -151,6 +160,8 @@ class Link(Outgoing):
     # -- frames ------------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return  # TLS hands on what it has even then
         self.broker.counters.bytes_from_peers += len(data)
         try:
             frames = self._framing.feed(data)
@@ -246,7 +257,9 @@ class Link(Outgoing):
         if self.transport is not None:
             self.transport.close()
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
+        if isinstance(error, ssl.SSLError) and not self.greeted.done():
+            self.refused = self.refused or f"certificate: {tls.reason(error)}"
         for timer in (self._deadline, self._stuck):
             if timer is not None:
                 timer.cancel()

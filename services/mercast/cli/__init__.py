@@ -16,6 +16,8 @@ _COMMANDS = {
             "broker:broker",
             "Run one broker. Flags can also be given in a file or in the environment (docs/configuration.md).",
         ),
+        ("token", "token:token", "Make a token for clients, and write its hash into a file."),
+        ("cert", "cert:cert", "Make certificates for brokers and clients, and a CA for them."),
         ("overlay", "overlay:overlay", "Show brokers, links and tables, as a broker sees them."),
     ],
     Group("Publish and subscribe", sort_key=2): [
