@@ -1,6 +1,8 @@
 """TLS as brokers use it: contexts, and a door that connections pass before anything is read from them."""
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -37,13 +39,16 @@ def reason(error: Exception) -> str:
         if "alert" in said or "certificate" in said:
             return f"the certificates do not fit: {said}"
         return f"the other side does not speak TLS as expected: {said}"
+    if isinstance(error, ConnectionResetError):  # some say nothing when they do not trust a certificate
+        return "the other side broke it off: perhaps it does not accept the certificate that it was shown"
     return str(error) or type(error).__name__
 
 
 class Door(asyncio.Protocol):
     """A connection before it is one: TLS first, then what `make` makes takes over.
 
-    Not left to the listener, which would neither tell of those who fail nor take other certificates later on.
+    Not left to the listener, which would neither tell of those who fail nor take other certificates later on. The socket
+    goes to a transport of its own: uvloop would not wait with reading until TLS has begun.
     """
 
     def __init__(
@@ -54,37 +59,22 @@ class Door(asyncio.Protocol):
         failed: Callable[[str, str], None],
     ) -> None:
         self._make, self._context, self._seconds, self._failed = make, context, seconds, failed
-        self._early: list[bytes] = []
-        """What was read along with the end of the handshake."""
-        self._lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        raw = cast("asyncio.Transport", transport)
-        raw.pause_reading()
-        task = asyncio.get_running_loop().create_task(self._open(raw))
+        connection = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+        cast("asyncio.Transport", transport).abort()
+        task = asyncio.get_running_loop().create_task(self._open(connection))
         _opening.add(task)
         task.add_done_callback(_opening.discard)
 
-    async def _open(self, raw: asyncio.Transport) -> None:
-        peer = raw.get_extra_info("peername")
+    async def _open(self, connection: socket.socket) -> None:
+        address = "?"
         try:
-            secured = await asyncio.get_running_loop().start_tls(
-                raw, self, self._context, server_side=True, ssl_handshake_timeout=self._seconds
+            host, port, *_ = connection.getpeername()
+            address = f"{host}:{port}"
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._make, connection, ssl=self._context, ssl_handshake_timeout=self._seconds
             )
         except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
-            raw.abort()
-            self._failed(f"{peer[0]}:{peer[1]}" if peer else "?", reason(error))
-            return
-        if secured is None or self._lost:
-            return
-        protocol = self._make()
-        secured.set_protocol(protocol)
-        protocol.connection_made(secured)
-        for data in self._early:
-            protocol.data_received(data)
-
-    def data_received(self, data: bytes) -> None:
-        self._early.append(data)
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._lost = True
+            connection.close()
+            self._failed(address, reason(error))
