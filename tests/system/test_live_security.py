@@ -155,6 +155,15 @@ def test_a_broker_of_another_ca_is_refused(certs, tmp_path):
         one.says("no TLS", "perhaps it does not accept the certificate")
 
 
+def test_a_broker_whose_certificate_is_not_accepted_hears_of_it(certs, tmp_path):
+    """It trusts the other side, but not the other way round: TLS tells it only after its own handshake."""
+    strange = certs / "strange"
+    flags = ["--peer-cert", strange / "broker.pem", "--peer-key", strange / "broker.key", "--peer-ca", certs / "ca.pem"]
+    with lone(tmp_path, *peering(certs)) as one, lone(tmp_path, *flags, "--seeds", one.peer, id=2) as stranger:
+        one.says("no TLS", "the certificate of the other side is not accepted")
+        stranger.says("refused", "certificate", "unknown ca")
+
+
 def test_a_client_is_no_broker(certs, tmp_path):
     with lone(tmp_path, *peering(certs)) as broker:
         context = trusting(certs, "client")
@@ -346,6 +355,22 @@ def test_what_cannot_change_at_run_time_is_refused_by_name(tokens, tmp_path):
         config.write_text("degree: many\n")
         broker.process.send_signal(signal.SIGHUP)
         broker.says("not read again", "degree = 'many'")
+
+
+def test_protection_stays_where_the_address_cannot_change(tokens, tmp_path):
+    tokens.holds(("one", token := new_token(), {"publish": ["*"]}))
+    config = tmp_path / "broker.yaml"
+    config.write_text(f"tokens: {tokens.file}\nlisten: 0.0.0.0:0\nadvertise: 127.0.0.1:1\n")
+    broker = lone(tmp_path, "--config", config)
+    at = broker.flags.index("--listen")
+    del broker.flags[at : at + 2]
+    with broker:
+        broker.says("tokens travel without TLS", '"warning"')
+        config.write_text("listen: 127.0.0.1:0\n")
+        broker.process.send_signal(signal.SIGHUP)
+        broker.says("listen cannot change at run time")
+        broker.says("not read again", "listen: 0.0.0.0:0 can be reached by others")
+    assert token not in broker.told()
 
 
 # -- where brokers listen ----------------------------------------------------------------------------------------------

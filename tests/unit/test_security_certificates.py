@@ -6,6 +6,7 @@ from time import time
 
 import pytest
 
+from mercast.security import tls
 from mercast.security.certificates import expiry, identities_in, make_ca, make_certificate
 from mercast.security.errors import SecurityError
 from mercast.security.identity import Identity, against_peer, from_uris, identities
@@ -175,6 +176,14 @@ def test_the_door_does_not_wait_for_ever(folder):
     context = for_clients(**files(folder), client_ca=None)
     _, [(_, why)] = asyncio.run(through_the_door(context, None, b"", seconds=0.1))
     assert "longer than 0.1 seconds" in why
+
+
+def test_more_than_can_be_served_are_turned_away(folder, monkeypatch):
+    monkeypatch.setattr(tls, "MOST_OPENING", 0)
+    called, calling = for_peers(**files(folder), ca=folder / "ca.pem")
+    answer, [(address, why)] = asyncio.run(through_the_door(called, calling))
+    assert (answer, why) == (b"", "too many others are at it: try again")
+    assert address.startswith("127.0.0.1:")
 
 
 def test_reasons_are_never_empty():

@@ -28,7 +28,7 @@ from mercast.overlay.split import BROKER, Rule
 from mercast.routing.settings import Settings
 from mercast.routing.strategies import strategy_named
 from mercast.security.errors import SecurityError
-from mercast.security.state import Files, Security, read_security
+from mercast.security.state import Files, Security, in_file, read_security
 
 __all__ = ["MOST_ID", "BrokerConfig", "ConfigError", "load"]
 
@@ -101,7 +101,7 @@ class BrokerConfig(BaseSettings):
     tokens: OptionalPath = None
     """A YAML file of tokens and what each may publish and subscribe to. With it, clients need one."""
     admin_token: str = Field(default="", repr=False)
-    """What admin HTTP asks for, as bearer token: a file that holds it, or the token itself."""
+    """What admin HTTP asks for, a bearer token: a file that holds it (with a slash in its path), or the token itself."""
     insecure: bool = False
     """Whether to listen beyond this machine even without TLS and tokens: everybody on the network may do everything."""
 
@@ -239,7 +239,7 @@ class BrokerConfig(BaseSettings):
     @field_validator("admin_token")
     @classmethod
     def _check_admin_token(cls, value: str) -> str:
-        if "/" in value and not Path(value).is_file():
+        if in_file(value) and not Path(value).is_file():
             raise ValueError("there is no such file; a token that is given as it is has no slash in it")
         return value
 
@@ -272,7 +272,7 @@ class BrokerConfig(BaseSettings):
 
     def security_files(self) -> Files:
         paths = {key: getattr(self, key) for key in Files._fields}
-        held = Path(self.admin_token) if self.admin_token and Path(self.admin_token).is_file() else None
+        held = Path(self.admin_token) if in_file(self.admin_token) else None
         return Files(**paths | {"admin_token": held})
 
     def security(self) -> Security:

@@ -10,6 +10,7 @@ import structlog
 
 from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
+from mercast.broker.config_security import exposed
 from mercast.broker.config_sources import ConfigError
 from mercast.broker.sessions import Session
 from mercast.security.reload import LOOK, Watch
@@ -51,7 +52,11 @@ class Reloading:
         for key in changed:
             if key not in Files._fields:
                 log.warning(f"{key} cannot change at run time: restart the broker", key=key)
-        self._read(self._config.model_copy(update={key: now[key] for key in changed if key in Files._fields}))
+        config = self._config.model_copy(update={key: now[key] for key in changed if key in Files._fields})
+        if mistakes := [f"{key}: {what}" for key, what in exposed(config)]:  # with what could not change
+            self._failed(ConfigError("; ".join(mistakes)))
+            return
+        self._read(config)
 
     def _read(self, config: BrokerConfig) -> None:
         self._watch.see(config.security_files())

@@ -92,7 +92,7 @@ def broker(
     tokens
         A YAML file of tokens; clients need one of them.
     admin_token
-        What admin HTTP asks for: a file that holds it, or the token itself.
+        What admin HTTP asks for: a file that holds it (with a slash in its path), or the token itself.
     insecure
         Listen beyond this machine even without TLS and tokens.
     members

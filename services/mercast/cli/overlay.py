@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mercast.broker.addresses import ADMIN_PORT, Address, parse_address
+from mercast.security.state import in_file
 
 _SECONDS = 5.0
 """To wait for an answer."""
@@ -37,7 +38,7 @@ def overlay(
     admin
         The admin address of the broker.
     admin_token
-        What its admin port asks for: a file that holds it, or the token itself.
+        What its admin port asks for: a file that holds it (with a slash in its path), or the token itself.
     json
         Print what the broker answered, as JSON.
     """
@@ -45,8 +46,11 @@ def overlay(
         address = parse_address(admin, ADMIN_PORT)
     except ValueError as error:
         sys.exit(f"mercast overlay: --admin: {error}")
-    if admin_token and Path(admin_token).is_file():
-        admin_token = Path(admin_token).read_text().strip()
+    if in_file(admin_token):
+        try:
+            admin_token = Path(admin_token).read_text().strip()
+        except OSError as error:
+            sys.exit(f"mercast overlay: --admin-token: {admin_token}: {error.strerror}")
     answers = {path: _ask(address, path, admin_token) for path in ("overlay", "tables")}
     if json:
         sys.stdout.write(json_module.dumps(answers, indent=2) + "\n")

@@ -43,6 +43,11 @@ class Security:
     """When certificates end, in seconds since 1970, by configuration key."""
 
 
+def in_file(token: str) -> bool:
+    """Whether a token that is given names the file that holds it. No token that is given as it is has a slash."""
+    return "/" in token
+
+
 def read_security(files: Files, cluster: str, admin_token: str = "") -> Security:
     """SecurityError tells which key is wrong, and why. `admin_token` is one that is not in a file."""
     expiry = {key: _expiry(key, file) for key in CERTIFICATES if (file := getattr(files, key)) is not None}

@@ -6,10 +6,14 @@ import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 _opening: set[asyncio.Task[None]] = set()
 """Doors that somebody stands in: the loop alone does not keep tasks alive."""
+
+MOST_OPENING = 2048
+"""Handshakes at a time: as many as a processor can finish before they take too long. Whoever comes later tries again,
+and those who never go on take no more file descriptors than that."""
 
 
 def for_clients(cert: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
@@ -44,11 +48,15 @@ def reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def _address(peer: tuple[Any, ...] | None) -> str:
+    return f"{peer[0]}:{peer[1]}" if peer else "?"
+
+
 class Door(asyncio.Protocol):
     """A connection before it is one: TLS first, then what `make` makes takes over.
 
-    Not left to the listener, which would neither tell of those who fail nor take other certificates later on. The socket
-    goes to a transport of its own: uvloop would not wait with reading until TLS has begun.
+    Not left to the listener, which would neither tell of those who fail nor take other certificates later on. The
+    socket goes to a transport of its own: uvloop would not wait with reading until TLS has begun.
     """
 
     def __init__(
@@ -61,6 +69,10 @@ class Door(asyncio.Protocol):
         self._make, self._context, self._seconds, self._failed = make, context, seconds, failed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if len(_opening) >= MOST_OPENING:
+            cast("asyncio.Transport", transport).abort()
+            self._failed(_address(transport.get_extra_info("peername")), "too many others are at it: try again")
+            return
         connection = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         cast("asyncio.Transport", transport).abort()
         task = asyncio.get_running_loop().create_task(self._open(connection))
@@ -68,10 +80,9 @@ class Door(asyncio.Protocol):
         task.add_done_callback(_opening.discard)
 
     async def _open(self, connection: socket.socket) -> None:
-        address = "?"
+        address = _address(None)
         try:
-            host, port, *_ = connection.getpeername()
-            address = f"{host}:{port}"
+            address = _address(connection.getpeername())
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._make, connection, ssl=self._context, ssl_handshake_timeout=self._seconds
             )
