@@ -101,7 +101,7 @@ class BrokerConfig(BaseSettings):
     tokens: OptionalPath = None
     """A YAML file of tokens and what each may publish and subscribe to. With it, clients need one."""
     admin_token: str = Field(default="", repr=False)
-    """What admin HTTP asks for, a bearer token: a file that holds it (with a slash in its path), or the token itself."""
+    """The bearer token that admin HTTP asks for: a file that holds it (with a slash in its path), or the token."""
     insecure: bool = False
     """Whether to listen beyond this machine even without TLS and tokens: everybody on the network may do everything."""
 

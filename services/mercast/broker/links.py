@@ -1,7 +1,6 @@
 """Connections between brokers: one conversation each, from the first HELLO to the last frame."""
 
 import asyncio
-import ssl
 from typing import Any, Protocol
 
 import structlog
@@ -70,6 +69,8 @@ class Link(Outgoing):
         self._written = self._taken = 0
         """Bytes in all, and how many of them the other side had taken when that was last looked at."""
         self._stuck: asyncio.TimerHandle | None = None
+        self._secured = self._hung_up = False
+        """Whether it is by TLS, and whether this side has closed it."""
         self._framing = Framing()
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -85,6 +86,7 @@ class Link(Outgoing):
                 return
             self.host.calls.add(self)
         secured = transport.get_extra_info("ssl_object")
+        self._secured = secured is not None
         if secured is not None and (why := against_peer(identities(secured.getpeercert()), self.broker.config.cluster)):
             self.refuse("certificate", why)
             return
@@ -254,12 +256,14 @@ class Link(Outgoing):
         self.part(hello.refusal(code, reason))
 
     def close(self) -> None:
+        self._hung_up = True
         if self.transport is not None:
             self.transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if isinstance(error, ssl.SSLError) and not self.greeted.done():
-            self.refused = self.refused or f"certificate: {tls.reason(error)}"
+        if self._secured and not (self.refused or self.greeted.done() or self._hung_up):
+            # Under TLS, whoever calls thinks that all is well before its certificate has been looked at.
+            self.refused = f"certificate: {tls.reason(error or ConnectionResetError())}"
         for timer in (self._deadline, self._stuck):
             if timer is not None:
                 timer.cancel()
