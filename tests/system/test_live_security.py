@@ -19,7 +19,7 @@ from mercast.security.certificates import make_ca, make_certificate
 from mercast.security.identity import Identity
 from mercast.security.tokens import new_token, with_token
 from mercast.wire.frames import Framing, Kind
-from mercast.wire.hello import read_json
+from mercast.wire.hello import VERSIONS, hello, read_json
 
 HERE = ["localhost", "127.0.0.1"]
 
@@ -198,6 +198,8 @@ def test_tokens_and_their_rules(tokens, tmp_path):
             with pytest.raises(Refused) as refused:
                 connect(broker.client, token=wrong, timeout=5)
             assert refused.value.code == "token"
+        assert said_first(broker, hello(mercast=VERSIONS, token=None))["code"] == "token"
+        assert said_first(broker, hello(mercast=VERSIONS, token=3))["code"] == "protocol"
         with connect(broker.client, token=token) as client:
             events = client.subscribe("stock.quote")
             client.publish("stock.quote", {"price": 1})
@@ -219,6 +221,17 @@ def test_tokens_and_their_rules(tokens, tmp_path):
         counted = metrics(broker)
         assert counted["mercast_requests_denied_total", "declare"] == 1
         assert counted["mercast_requests_denied_total", "subscribe"] == 2
+
+
+def said_first(broker, words):
+    """What a broker says to a client that begins so."""
+    host, port = broker.client.split(":")
+    with socket.create_connection((host, int(port)), 30) as connection:
+        connection.sendall(words)
+        framing, frames = Framing(), []
+        while not frames:
+            frames = framing.feed(connection.recv(65536))
+    return read_json(frames[0][1])
 
 
 def test_a_token_that_is_gone_is_cut_off_and_others_stay(tokens, tmp_path):

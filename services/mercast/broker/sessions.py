@@ -102,7 +102,7 @@ class Session(Outgoing):
             name = check_name(hello.field(said, "name", str, "client") or "client", "name")
         except ContentError as error:
             raise ProtocolError(str(error)) from None
-        token = hello.field(said, "token", str, "")
+        token = "" if said.get("token") is None else hello.field(said, "token", str)
         self._hash = hash_of(token) if token else None
         self._guard = guard_for(self.broker, self._hash)
         self.client = f"{name[: DEFAULTS.name_length // 2]}.{next(_numbers)}"

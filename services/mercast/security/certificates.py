@@ -74,6 +74,8 @@ def identities_in(pem: bytes) -> list[Identity]:
         names = _read(pem)[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        raise SecurityError(f"the names in the certificate cannot be read: {error}") from None
     return from_uris(names.get_values_for_type(x509.UniformResourceIdentifier))
 
 

@@ -91,7 +91,11 @@ def _expiry(key: str, file: Path) -> float:
 def _check_identity(file: Path, cluster: str) -> None:
     from mercast.security.certificates import identities_in
 
-    if why := against_peer(identities_in(_read("peer_cert", file)), cluster):
+    try:
+        why = against_peer(identities_in(_read("peer_cert", file)), cluster)
+    except SecurityError as error:
+        raise SecurityError(_with_key("peer_cert", file, error)) from None
+    if why:
         raise SecurityError(f"peer_cert = '{file}': {why}")
 
 
