@@ -102,6 +102,18 @@ def test_clients_by_tls(certs, tmp_path):
         assert 0 < metrics(broker)["mercast_certificate_expiry_seconds", "tls_cert"] < 366 * 86_400
 
 
+def test_clients_go_on_by_tls_when_their_broker_stops(certs, tokens):
+    tokens.holds(("one", token := new_token(), {"publish": ["*"], "subscribe": ["*"]}))
+    flags = [*serving(certs), *peering(certs), "--tokens", tokens.file]
+    how = {"tls": trusting(certs), "token": token}
+    with Mesh(2, options=list(map(str, flags))) as mesh, connect(f"mercasts://{mesh[1].client}", **how) as client:
+        events = client.subscribe("quote")
+        mesh.terminate(1)
+        until(lambda: client.broker == 2, "the client is at the other broker")
+        client.publish("quote", {"price": 3})
+        assert events.get(timeout=60).attributes == {"price": 3}
+
+
 def test_a_broker_that_another_ca_vouches_for_is_not_trusted(certs, tmp_path):
     with lone(tmp_path, *serving(certs)) as broker:
         for connecting in (connect, lambda *a, **k: asyncio.run(published_and_read(*a, **k))):

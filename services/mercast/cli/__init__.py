@@ -47,7 +47,10 @@ def main() -> None:
         app()
     except ImportError as missing:
         # Bare `mercast` is the client; what needs more says which extra brings it.
-        extra = _EXTRAS.get(missing.name or "", "broker")
-        sys.exit(f"mercast: {missing.name} is not installed; try: pip install 'mercast[{extra}]'")
+        name = missing.name or getattr(
+            missing.__cause__, "name", ""
+        )  # a command that cannot be imported has it beneath
+        extra = _EXTRAS.get(name, "broker")
+        sys.exit(f"mercast: {name} is not installed; try: pip install 'mercast[{extra}]'")
     except KeyboardInterrupt:
         sys.exit(130)
