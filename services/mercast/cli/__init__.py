@@ -47,9 +47,8 @@ def main() -> None:
         app()
     except ImportError as missing:
         # Bare `mercast` is the client; what needs more says which extra brings it.
-        name = missing.name or getattr(
-            missing.__cause__, "name", ""
-        )  # a command that cannot be imported has it beneath
+        # cyclopts puts an error of its own, without a name, on top.
+        name: str = missing.name or getattr(missing.__cause__, "name", None) or "a library"
         extra = _EXTRAS.get(name, "broker")
         sys.exit(f"mercast: {name} is not installed; try: pip install 'mercast[{extra}]'")
     except KeyboardInterrupt:
