@@ -17,6 +17,7 @@ from mercast.protocol.effects import Send
 from mercast.protocol.messages import Record, Update
 from mercast.routing.core import Core
 from mercast.routing.strategies import STRATEGIES
+from mercast.security.state import Security
 
 
 @dataclass
@@ -46,6 +47,7 @@ class StandIn:
     sessions: dict[str, Session] = field(default_factory=dict)
     links: dict[int, Link] = field(default_factory=dict)
     members: dict[int, Member] = field(default_factory=dict)
+    security: Security = field(default_factory=Security)
     draining: bool = False
     started: float = field(default_factory=time)
     not_ready: str = ""

@@ -83,6 +83,47 @@ def test_sixty_seconds_to_a_first_event(tmp_path, shell):
         assert end(brokers.process, signal.SIGINT) == 0
 
 
+def secure_set_up():
+    """What security.md says to do: the lines of each block of shell, and the configuration."""
+    part = (ROOT / "docs/security.md").read_text().partition("## A first secure set-up")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
+    (config,) = (block for language, block in blocks if language == "yaml")
+    return [block.splitlines() for language, block in blocks if language == "sh"], config
+
+
+@pytest.mark.slow
+def test_a_first_secure_set_up(tmp_path, shell, monkeypatch):
+    (making, (check, start), (exporting, subscribing, *publishing)), config = secure_set_up()
+    monkeypatch.chdir(tmp_path)
+    exported = dict(pair.split("=") for pair in exporting.removeprefix("export ").split())
+
+    def run(line, status=0):
+        done = subprocess.run(["sh", "-c", line], env=shell | exported, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        return done.stdout + done.stderr
+
+    for line in making:
+        run(line)
+    second = re.sub(r"\b747(?=[02]$)", "750", config, flags=re.MULTILINE).replace("broker-1", "broker-2")
+    second = second.replace("id: 1", "id: 2").replace("peer_listen: 127.0.0.1:7471", "peer_listen: 127.0.0.1:7501")
+    Path("broker-1.yaml").write_text(config)
+    Path("broker-2.yaml").write_text(second)
+    assert run(check) == "the configuration is right\n"
+    with (
+        usual_ports(),
+        Terminal(tmp_path, start, shell) as first,
+        Terminal(tmp_path, start.replace("broker-1", "broker-2"), shell) as other,
+    ):
+        first.says('"linked"')
+        other.says('"linked"')
+        elsewhere = shell | exported | {"MERCAST_URL": "mercasts://localhost:7500"}
+        with Terminal(tmp_path, f"env {subscribing}", elsewhere) as sub:
+            sub.says("is settled")
+            for line, status in zip(publishing, (0, 1), strict=True):
+                assert run(line, status) == line.partition("# ")[2] + "\n"
+            sub.says("stock.quote symbol=ACME price=99")
+
+
 def test_the_client_of_the_wire_document():
     with Mesh(1) as mesh:
         where = mesh[1].client.split(":")

@@ -187,7 +187,8 @@ def test_one_mistake(flags, told):
 
 
 def test_to_listen_everywhere_is_right_if_others_are_told_where():
-    config = load(None, {"id": 1, "listen": "0.0.0.0", "advertise": "10.0.0.1", "admin_listen": "0.0.0.0:0"})
+    flags = {"id": 1, "listen": "0.0.0.0", "advertise": "10.0.0.1", "admin_listen": "0.0.0.0:0", "insecure": True}
+    config = load(None, flags)
     assert (config.listen, config.advertise) == ("0.0.0.0:7470", "10.0.0.1:7470")
 
 

@@ -23,6 +23,13 @@ def test_commands_are_imported_only_when_they_run():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_a_command_that_lacks_a_library_says_which_extra_brings_it():
+    code = "import sys; sys.modules['cryptography'] = None; from mercast.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "cert", "x"], capture_output=True, text=True, check=False)
+    told = "mercast: cryptography is not installed; try: pip install 'mercast[broker]'\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "out", "err"),
     [

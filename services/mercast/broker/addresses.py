@@ -28,6 +28,14 @@ class Address(NamedTuple):
         except ValueError:
             return False
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it; a name other than localhost may mean anything."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
 
 def parse_address(text: str, default_port: int | None = None) -> Address:
     """ValueError says what would be right."""

@@ -1,5 +1,6 @@
 """Admin HTTP: liveness, readiness, metrics, overlay and tables. It only reads."""
 
+from hmac import compare_digest
 from typing import Any
 
 import orjson
@@ -14,9 +15,15 @@ from mercast.broker.metrics import registry
 from mercast.broker.observed import Observed
 from mercast.broker.overview import overview, readiness
 from mercast.broker.tables import MOST_ROWS, tables
+from mercast.security.tokens import hash_of
 
 _SHUTDOWN_SECONDS = 1.0
 """For answers that are under way when the broker stops."""
+
+_OPEN = ("/livez", "/readyz")
+"""Without a token: those who probe have none."""
+
+_BEARER = "Bearer "
 
 _INDEX = f"""\
 mercast {__version__}, broker {{id}} of cluster {{cluster}}
@@ -56,7 +63,7 @@ class Admin:
         await self._runner.cleanup()
 
     def _app(self) -> web.Application:
-        app = web.Application()
+        app = web.Application(middlewares=[self._check])
         paths: dict[str, Handler] = {
             "/": self._index,
             "/livez": self._livez,
@@ -68,6 +75,17 @@ class Admin:
         for path, handler in paths.items():
             app.router.add_get(path, handler)
         return app
+
+    @web.middleware
+    async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        wanted = self._broker.security.admin
+        given = request.headers.get("Authorization", "").removeprefix(_BEARER)
+        if wanted is None or request.path in _OPEN or compare_digest(hash_of(given), wanted):
+            return await handler(request)
+        said = "a token is needed here, as in: Authorization: Bearer … (admin_token of the broker)\n"
+        return web.Response(
+            status=web.HTTPUnauthorized.status_code, text=said, headers={"WWW-Authenticate": _BEARER.strip()}
+        )
 
     async def _index(self, _: web.Request) -> web.StreamResponse:
         config = self._broker.config

@@ -23,6 +23,7 @@ from mercast.protocol.messages import Forward
 from mercast.protocol.stimuli import Batch, Received, Stimulus, Tick
 from mercast.routing.core import Core
 from mercast.routing.strategies import strategy_named
+from mercast.security.state import Security
 from mercast.wire import replies
 from mercast.wire.peers import encode_message
 
@@ -43,6 +44,8 @@ class Broker:
         self.links: dict[int, Outgoing] = {}
         """Neighbours."""
         self.members = Members(config.id)
+        self.security = Security()
+        """What the files of tokens and certificates say."""
         self.draining = False
         self.readiness: Callable[[], tuple[bool, str]] = lambda: (False, "starting")
         self._unlink: Callable[[int, str], None] = lambda _neighbour, _reason: None

@@ -17,6 +17,7 @@ from pydantic_settings import (
 )
 
 from mercast.broker.addresses import ADMIN_PORT, CLIENT_PORT, PEER_PORT, Address, parse_address
+from mercast.broker.config_security import exposed
 from mercast.broker.config_sources import PREFIX, ConfigError, explained, from_environment, from_file, from_flags
 from mercast.content.declarations import read_declarations
 from mercast.content.errors import ContentError
@@ -26,6 +27,8 @@ from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.split import BROKER, Rule
 from mercast.routing.settings import Settings
 from mercast.routing.strategies import strategy_named
+from mercast.security.errors import SecurityError
+from mercast.security.state import Files, Security, in_file, read_security
 
 __all__ = ["MOST_ID", "BrokerConfig", "ConfigError", "load"]
 
@@ -81,6 +84,26 @@ class BrokerConfig(BaseSettings):
     """The address that clients are told; by default the one that was bound."""
     peer_advertise: str = ""
     """The address that other brokers are told; by default the one that was bound."""
+
+    # -- security ----------------------------------------------------------------------------------------------------
+    tls_cert: OptionalPath = None
+    """The certificate that clients are shown, a PEM file. With it, clients connect by TLS only."""
+    tls_key: OptionalPath = None
+    """The key of `tls_cert`."""
+    tls_client_ca: OptionalPath = None
+    """The CA that clients must have a certificate of."""
+    peer_cert: OptionalPath = None
+    """The certificate that other brokers are shown: it names cluster and role. With it, brokers speak by TLS only."""
+    peer_key: OptionalPath = None
+    """The key of `peer_cert`."""
+    peer_ca: OptionalPath = None
+    """The CA that other brokers must have a certificate of."""
+    tokens: OptionalPath = None
+    """A YAML file of tokens and what each may publish and subscribe to. With it, clients need one."""
+    admin_token: str = Field(default="", repr=False)
+    """The bearer token that admin HTTP asks for: a file that holds it (with a slash in its path), or the token."""
+    insecure: bool = False
+    """Whether to listen beyond this machine even without TLS and tokens: everybody on the network may do everything."""
 
     # -- overlay -----------------------------------------------------------------------------------------------------
     members: Listed = []
@@ -206,6 +229,20 @@ class BrokerConfig(BaseSettings):
             raise ValueError("expected a file in a folder that exists")
         return value
 
+    @field_validator(*(key for key in Files._fields if key != "admin_token"))
+    @classmethod
+    def _check_file(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_file():
+            raise ValueError("there is no such file")
+        return value
+
+    @field_validator("admin_token")
+    @classmethod
+    def _check_admin_token(cls, value: str) -> str:
+        if in_file(value) and not Path(value).is_file():
+            raise ValueError("there is no such file; a token that is given as it is has no slash in it")
+        return value
+
     def settings(self) -> Settings:
         """What the strategy is told."""
         return Settings(
@@ -233,6 +270,19 @@ class BrokerConfig(BaseSettings):
         except (ContentError, OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"types = '{self.types}': {error}") from None
 
+    def security_files(self) -> Files:
+        paths = {key: getattr(self, key) for key in Files._fields}
+        held = Path(self.admin_token) if in_file(self.admin_token) else None
+        return Files(**paths | {"admin_token": held})
+
+    def security(self) -> Security:
+        """What the files say, as they are now."""
+        files = self.security_files()
+        try:
+            return read_security(files, self.cluster, "" if files.admin_token else self.admin_token)
+        except SecurityError as error:
+            raise ConfigError(str(error)) from None
+
 
 _PORTS = {
     "listen": CLIENT_PORT,
@@ -251,10 +301,13 @@ def load(file: Path | None, flags: Mapping[str, Any]) -> BrokerConfig:
         values |= {key: one.value for key, one in found.items()}
         origins |= {key: one.origin for key, one in found.items()}
     try:
-        return BrokerConfig(**values)
+        config = BrokerConfig(**values)
+        mistakes = [f"{key} ({origins.get(key, 'by default')}): {what}" for key, what in exposed(config)]
     except ValidationError as error:
         mistakes = [explained(dict(one), origins, BrokerConfig.model_fields) for one in error.errors()]
-        raise ConfigError("\n".join(["the configuration is not right:", *(f"  {one}" for one in mistakes)])) from None
+    if mistakes:
+        raise ConfigError("\n".join(["the configuration is not right:", *(f"  {one}" for one in mistakes)]))
+    return config
 
 
 def _members(listed: list[str]) -> dict[int, Address]:

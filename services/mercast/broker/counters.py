@@ -13,10 +13,12 @@ class Counters:
         "delivered",
         "denied",
         "dropped",
+        "forbidden",
         "forwarded",
         "published",
         "received",
         "refused",
+        "reloads",
         "slow_clients",
     )
 
@@ -35,5 +37,9 @@ class Counters:
         """Clients that were disconnected because they did not read."""
         self.denied: Counter[str] = Counter()
         """Connections that were refused or cut off, by the code of the reason."""
+        self.forbidden: Counter[str] = Counter()
+        """Requests that a client's token does not allow, by what was asked for."""
+        self.reloads: Counter[str] = Counter()
+        """Times that tokens and certificates were read again, by what came of it."""
         self.bytes_from_clients = self.bytes_to_clients = 0
         self.bytes_from_peers = self.bytes_to_peers = 0

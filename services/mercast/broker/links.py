@@ -13,6 +13,8 @@ from mercast.membership.members import Member, from_json, to_json
 from mercast.overlay.split import BROKER
 from mercast.protocol.messages import Forward, Message
 from mercast.protocol.stimuli import Received
+from mercast.security import tls
+from mercast.security.identity import against_peer, identities
 from mercast.wire import hello
 from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, pong
 from mercast.wire.peers import decode_message, events_in
@@ -76,6 +78,8 @@ class Link(Outgoing):
         self._waiting: deque[tuple[Forward, bytes]] = deque()
         """Events that wait here meanwhile: if the link goes down, they find another way."""
         self._waiting_bytes = 0
+        self._secured = self._hung_up = False
+        """Whether it is by TLS, and whether this side has closed it."""
         self._framing = Framing()
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -90,6 +94,11 @@ class Link(Outgoing):
                 self.refuse("full", f"{len(self.host.calls)} others have called, and this broker takes no more")
                 return
             self.host.calls.add(self)
+        secured = transport.get_extra_info("ssl_object")
+        self._secured = secured is not None
+        if secured is not None and (why := against_peer(identities(secured.getpeercert()), self.broker.config.cluster)):
+            self.refuse("certificate", why)
+            return
         seconds = self.broker.config.handshake_seconds
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
@@ -118,6 +127,8 @@ class Link(Outgoing):
         said = hello.read_json(body)
         if kind == Kind.ERROR:
             self.refused = f"{said.get('code')}: {said.get('reason')}"
+            if self.role is None:  # whoever has called logs it by itself
+                log.warning("refused", address=self.address, reason=self.refused)
             raise ConnectionResetError(self.refused)
         if kind != Kind.HELLO:
             raise ProtocolError("the first frame is a HELLO (docs/wire.md)")
@@ -160,6 +171,8 @@ class Link(Outgoing):
     # -- frames ------------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return  # TLS hands on what it has even then
         self.broker.counters.bytes_from_peers += len(data)
         try:
             frames = self._framing.feed(data)
@@ -276,10 +289,14 @@ class Link(Outgoing):
         self.part(hello.refusal(code, reason))
 
     def close(self) -> None:
+        self._hung_up = True
         if self.transport is not None:
             self.transport.close()
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._secured and not (self.refused or self.greeted.done() or self._hung_up):
+            # Under TLS, whoever calls thinks that all is well before its certificate has been looked at.
+            self.refused = f"certificate: {tls.reason(error or ConnectionResetError())}"
         for timer in (self._deadline, self._stuck):
             if timer is not None:
                 timer.cancel()

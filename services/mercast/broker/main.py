@@ -4,7 +4,8 @@ import asyncio
 import errno
 import resource
 import signal
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
@@ -17,12 +18,17 @@ from mercast.broker.addresses import Address, parse_address
 from mercast.broker.admin import Admin
 from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
+from mercast.broker.config_security import half_protected, unprotected
+from mercast.broker.config_sources import ConfigError
 from mercast.broker.links import Link
 from mercast.broker.overlay import Overlay
 from mercast.broker.recorder import Recorder
+from mercast.broker.reloading import Reloading, Reread
 from mercast.broker.sessions import Session
 from mercast.matching import prepare
 from mercast.protocol.stimuli import Retire
+from mercast.security.state import Security
+from mercast.security.tls import Door
 from mercast.wire import replies
 
 log = structlog.get_logger()
@@ -43,17 +49,17 @@ class StartError(Exception):
     """The broker cannot start, for the reason given."""
 
 
-def run(config: BrokerConfig) -> None:
-    """Until SIGTERM, which lets clients go elsewhere first, or SIGINT, which does not wait."""
+def run(config: BrokerConfig, reread: Reread | None = None) -> None:
+    """Until SIGTERM, which lets clients go elsewhere first, or SIGINT, which does not wait. `reread` is for SIGHUP."""
     garbage.seldom()
     if config.matcher == "index":
         prepare()  # takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat
     try:
         import uvloop
     except ImportError:
-        asyncio.run(_serve(config))
+        asyncio.run(_serve(config, reread))
     else:
-        uvloop.run(_serve(config))
+        uvloop.run(_serve(config, reread))
 
 
 def room_for_clients() -> float:
@@ -63,7 +69,7 @@ def room_for_clients() -> float:
     return float("inf") if most == resource.RLIM_INFINITY else max(1, most - _OTHER_FILES)
 
 
-async def _serve(config: BrokerConfig) -> None:
+async def _serve(config: BrokerConfig, reread: Reread | None) -> None:
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[signal.Signals] = loop.create_future()
 
@@ -76,7 +82,10 @@ async def _serve(config: BrokerConfig) -> None:
     given, room = config.max_clients, room_for_clients()
     if given > room:
         config = config.model_copy(update={"max_clients": room})
-    async with running(config) as node:
+        if reread is not None:
+            reread = partial(_with_room, reread, room)
+    async with running(config, reread) as node:
+        loop.add_signal_handler(signal.SIGHUP, node.reloading.hang_up)
         if given > room:
             log.warning("max_clients is lowered: there are too few file descriptors", given=given, to=room)
         garbage.settled()
@@ -84,11 +93,17 @@ async def _serve(config: BrokerConfig) -> None:
             await node.drain()
 
 
+def _with_room(reread: Reread, room: float) -> BrokerConfig:
+    config = reread()
+    return config.model_copy(update={"max_clients": min(config.max_clients, room)})
+
+
 @dataclass(frozen=True)
 class Node:
     """A broker that runs."""
 
     broker: Broker
+    reloading: Reloading
     _clients: asyncio.Server
     _live: set[Session]
 
@@ -115,16 +130,28 @@ class Node:
 
 
 @asynccontextmanager
-async def running(config: BrokerConfig) -> AsyncIterator[Node]:
+async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIterator[Node]:
     """A broker that serves clients, peers and admins inside the block."""
     broker = Broker(config)
     live: set[Session] = set()
+    try:
+        reloading = Reloading(broker, reread)
+    except ConfigError as error:
+        raise StartError(str(error)) from None
     async with AsyncExitStack() as stack:
         record = stack.enter_context(closing(_recorder(config.record))) if config.record else None
-        clients, client_port = await _listen(partial(Session, broker, live), config.listen, "--listen")
+        clients, client_port = await _listen(
+            _behind_tls(broker, partial(Session, broker, live), lambda security: security.clients),
+            config.listen,
+            "--listen",
+        )
         stack.callback(clients.close)
         hosts: list[Overlay] = []
-        peers, peer_port = await _listen(lambda: Link(hosts[0]), config.peer_listen, "--peer-listen")
+        peers, peer_port = await _listen(
+            _behind_tls(broker, lambda: Link(hosts[0]), lambda security: security.called),
+            config.peer_listen,
+            "--peer-listen",
+        )
         stack.callback(peers.close)
         overlay = Overlay(
             broker,
@@ -136,6 +163,9 @@ async def running(config: BrokerConfig) -> AsyncIterator[Node]:
             await stack.enter_async_context(_admin(broker, config.admin_listen))
         broker.begin(record, overlay.unlink)
         overlay.begin()
+        watching = asyncio.create_task(reloading.watch())
+        stack.callback(watching.cancel)
+        _tell_of_security(config)
         log.info(
             "started",
             version=__version__,
@@ -144,7 +174,7 @@ async def running(config: BrokerConfig) -> AsyncIterator[Node]:
             peers=overlay.peer_address,
         )
         try:
-            yield Node(broker, clients, live)
+            yield Node(broker, reloading, clients, live)
         finally:
             broker.draining = True
             broker.end()
@@ -156,6 +186,33 @@ async def running(config: BrokerConfig) -> AsyncIterator[Node]:
                     link.close()
             await asyncio.sleep(0)
             log.info("stopped")
+
+
+def _behind_tls(
+    broker: Broker, make: Callable[[], asyncio.Protocol], which: Callable[[Security], ssl.SSLContext | None]
+) -> Callable[[], asyncio.Protocol]:
+    """Each connection by the certificates that count when it comes."""
+
+    def failed(address: str, reason: str) -> None:
+        broker.counters.denied["tls"] += 1
+        log.warning("no TLS", address=address, reason=reason)
+
+    def made() -> asyncio.Protocol:
+        context = which(broker.security)
+        return make() if context is None else Door(make, context, broker.config.handshake_seconds, failed)
+
+    return made
+
+
+def _tell_of_security(config: BrokerConfig) -> None:
+    for key, what in unprotected(config).items():
+        where = getattr(config, key)
+        if where and parse_address(where).is_loopback:
+            log.info(f"{key} is for this machine only: {what}", address=where)
+        elif where:
+            log.warning(f"insecure: {key} can be reached by others, and {what}", address=where)
+    for warning in half_protected(config):
+        log.warning(warning, address=config.listen)
 
 
 async def _listen(make: object, where: str, flag: str) -> tuple[asyncio.Server, int]:

@@ -3,6 +3,7 @@ event."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
+from time import time
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
@@ -67,6 +68,9 @@ class BrokerCollector(Collector):
         yield CounterMetricFamily("mercast_slow_clients", slow, counters.slow_clients)
         denied = "Connections that were refused or cut off."
         yield _counters("mercast_connections_denied", denied, "code", counters.denied)
+        forbidden = "Requests that a client's token does not allow."
+        yield _counters("mercast_requests_denied", forbidden, "request", counters.forbidden)
+        yield from self._security()
         of_clients = {"in": counters.bytes_from_clients, "out": counters.bytes_to_clients}
         of_peers = {"in": counters.bytes_from_peers, "out": counters.bytes_to_peers}
         yield _counters("mercast_client_bytes", "Bytes read from and written to clients.", "direction", of_clients)
@@ -76,6 +80,16 @@ class BrokerCollector(Collector):
         yield GaugeMetricFamily("mercast_client_queued_bytes", waiting, sum(_queued(broker.sessions)))
         waiting = "Bytes that wait to be written to neighbours, all together."
         yield GaugeMetricFamily("mercast_link_queued_bytes", waiting, sum(_queued(broker.links)))
+
+    def _security(self) -> Iterator[Metric]:
+        again = "Times that tokens and certificates were read again."
+        yield _counters("mercast_reloads", again, "outcome", self._broker.counters.reloads)
+        ends = GaugeMetricFamily(
+            "mercast_certificate_expiry_seconds", "How long a certificate is still good.", labels=["certificate"]
+        )
+        for key, when in self._broker.security.expiry.items():
+            ends.add_metric([key], when - time())
+        yield ends
 
     def _overlay(self) -> Iterator[Metric]:
         broker, core = self._broker, self._broker.core

@@ -6,6 +6,7 @@ from typing import Protocol
 from mercast.broker.config import BrokerConfig
 from mercast.broker.counters import Counters
 from mercast.routing.core import Core
+from mercast.security.state import Security
 
 
 class ObservedSession(Protocol):
@@ -44,6 +45,8 @@ class Observed(Protocol):
     def core(self) -> Core: ...
     @property
     def counters(self) -> Counters: ...
+    @property
+    def security(self) -> Security: ...
     @property
     def sessions(self) -> Mapping[str, ObservedSession]: ...
     @property

@@ -6,6 +6,7 @@ is known, and dialled. The same knock finds out whether a member is there, and i
 
 import asyncio
 import random
+import ssl
 
 import orjson
 import structlog
@@ -17,6 +18,7 @@ from mercast.broker.seeking import LATE, SOON, Seeking, until
 from mercast.membership.members import Member, to_json
 from mercast.overlay.construct import neighbours
 from mercast.protocol.stimuli import LinkDown, LinkUp, Unsent
+from mercast.security import tls
 from mercast.wire.frames import Kind, frame
 
 log = structlog.get_logger()
@@ -141,8 +143,11 @@ class Overlay:
         try:
             host, port = parse_address(address)
             async with asyncio.timeout(self.broker.config.handshake_seconds):
-                await asyncio.get_running_loop().create_connection(lambda: link, host, port)
+                secured = self.broker.security.calling
+                await asyncio.get_running_loop().create_connection(lambda: link, host, port, ssl=secured)
                 await asyncio.wait([link.greeted, link.closed], return_when=asyncio.FIRST_COMPLETED)
+        except ssl.SSLError as error:
+            link.refused = f"certificate: {tls.reason(error)}"
         except (OSError, TimeoutError, ValueError):
             link.close()
             return None

@@ -7,12 +7,15 @@ from itertools import count
 import structlog
 
 from mercast import __version__
+from mercast.broker.admission import guard_for
 from mercast.broker.broker import Broker
 from mercast.broker.outgoing import Outgoing, keep_alive
 from mercast.content.errors import ContentError
 from mercast.content.values import check_name
 from mercast.limits import DEFAULTS
-from mercast.protocol.stimuli import Leave, Publish, Stimulus
+from mercast.protocol.stimuli import Advertise, Declare, Leave, Publish, Stimulus, Subscribe
+from mercast.security.guard import Guard
+from mercast.security.tokens import hash_of
 from mercast.wire import hello, replies
 from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, pong
 from mercast.wire.requests import Refused, read_publish, read_request
@@ -30,6 +33,11 @@ class Session(Outgoing):
         self.broker = broker
         self.client = ""
         """The id that the client was given; empty until it has said who it is."""
+        self._hash: bytes | None = None
+        """Of its token."""
+        self._guard: Guard | None = None
+        self._denied = False
+        """Whether something was denied to it: that is logged once."""
         self._live = live
         self._framing = Framing()
         self._deadline: asyncio.TimerHandle | None = None
@@ -66,6 +74,8 @@ class Session(Outgoing):
         self.part(hello.refusal(code, reason))
 
     def data_received(self, data: bytes) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return  # TLS hands on what it has even then
         self.broker.counters.bytes_from_clients += len(data)
         try:
             frames = self._framing.feed(data)
@@ -92,6 +102,9 @@ class Session(Outgoing):
             name = check_name(hello.field(said, "name", str, "client") or "client", "name")
         except ContentError as error:
             raise ProtocolError(str(error)) from None
+        token = "" if said.get("token") is None else hello.field(said, "token", str)
+        self._hash = hash_of(token) if token else None
+        self._guard = guard_for(self.broker, self._hash)
         self.client = f"{name[: DEFAULTS.name_length // 2]}.{next(_numbers)}"
         self._framing.limit = FRAME_BYTES
         if self._deadline is not None:
@@ -126,6 +139,8 @@ class Session(Outgoing):
                 else:
                     if request is not None:
                         asked.append(request)
+        if self._guard is not None:
+            asked = self._allowed(asked, self._guard)
         if self.out:
             self.flush()
         if asked:
@@ -134,6 +149,47 @@ class Session(Outgoing):
                 self.publishes = True
                 if self.broker.pressed:
                     self.hold(True)
+
+    # -- what its token allows ---------------------------------------------------------------------------------------
+
+    def _allowed(self, asked: list[Stimulus], guard: Guard) -> list[Stimulus]:
+        """Those that it may do; the others are answered."""
+        guard.look()
+        allowed: list[Stimulus] = []
+        for one in asked:
+            why = guard.publish(one.type) if type(one) is Publish else guard.against(one)
+            if why and isinstance(one, Publish | Advertise | Subscribe | Declare):
+                self._deny(type(one).__name__.lower(), one.request, why)
+            else:
+                allowed.append(one)
+        return allowed
+
+    def _deny(self, what: str, request: int, why: str) -> None:
+        self.broker.counters.forbidden[what] += 1
+        self.broker.counters.refused += 1
+        self.out.append(replies.answer(request, why))
+        if not self._denied:
+            self._denied = True
+            log.warning("denied, and not logged again for this client", client=self.client, request=what, reason=why)
+
+    def judge_anew(self) -> None:
+        """Tokens, rules or types have changed."""
+        try:
+            self._guard = guard_for(self.broker, self._hash)
+        except ProtocolError as error:
+            self.refuse(error.code, str(error))
+
+    def review_standing(self) -> None:
+        """What was allowed when it was asked for, and is no longer, cannot stay: connected anew, it is refused."""
+        clients, guard = self.broker.core.clients, self._guard
+        if guard is None or self.transport is None or self.transport.is_closing():
+            return
+        whys = [guard.subscribe(clients.subscriptions[one].type) for one in clients.subscriptions_of(self.client)]
+        advertised = [clients.advertisements[one].type for one in clients.advertisements_of(self.client)]
+        whys += [guard.publish(type) for type in advertised if type is not None]
+        for why in filter(None, whys):
+            self.refuse("token", why)
+            return
 
     @property
     def most_queued(self) -> int:

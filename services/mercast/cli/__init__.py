@@ -16,6 +16,8 @@ _COMMANDS = {
             "broker:broker",
             "Run one broker. Flags can also be given in a file or in the environment (docs/configuration.md).",
         ),
+        ("token", "token:token", "Make a token for clients, and write its hash into a file."),
+        ("cert", "cert:cert", "Make certificates for brokers and clients, and a CA for them."),
         ("overlay", "overlay:overlay", "Show brokers, links and tables, as a broker sees them."),
     ],
     Group("Publish and subscribe", sort_key=2): [
@@ -45,7 +47,9 @@ def main() -> None:
         app()
     except ImportError as missing:
         # Bare `mercast` is the client; what needs more says which extra brings it.
-        extra = _EXTRAS.get(missing.name or "", "broker")
-        sys.exit(f"mercast: {missing.name} is not installed; try: pip install 'mercast[{extra}]'")
+        # cyclopts puts an error of its own, without a name, on top.
+        name: str = missing.name or getattr(missing.__cause__, "name", None) or "a library"
+        extra = _EXTRAS.get(name, "broker")
+        sys.exit(f"mercast: {name} is not installed; try: pip install 'mercast[{extra}]'")
     except KeyboardInterrupt:
         sys.exit(130)

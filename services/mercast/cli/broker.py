@@ -17,6 +17,15 @@ def broker(
     admin_listen: str | None = None,
     advertise: str | None = None,
     peer_advertise: str | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    tls_client_ca: Path | None = None,
+    peer_cert: Path | None = None,
+    peer_key: Path | None = None,
+    peer_ca: Path | None = None,
+    tokens: Path | None = None,
+    admin_token: str | None = None,
+    insecure: bool | None = None,
     members: str | None = None,
     seeds: str | None = None,
     links: str | None = None,
@@ -68,6 +77,24 @@ def broker(
         The address that clients are told.
     peer_advertise
         The address that other brokers are told.
+    tls_cert
+        The certificate that clients are shown; makes them use TLS.
+    tls_key
+        Its key.
+    tls_client_ca
+        The CA that clients must have a certificate of.
+    peer_cert
+        The certificate that other brokers are shown, naming cluster and role.
+    peer_key
+        Its key.
+    peer_ca
+        The CA that other brokers must have a certificate of.
+    tokens
+        A YAML file of tokens; clients need one of them.
+    admin_token
+        What admin HTTP asks for: a file that holds it (with a slash in its path), or the token itself.
+    insecure
+        Listen beyond this machine even without TLS and tokens.
     members
         The brokers of the cluster, as id=host:port of their peer ports, with commas.
     seeds
@@ -122,21 +149,22 @@ def broker(
     try:
         read = load(config, flags)
         read.declarations()
+        read.security()
     except ConfigError as error:
         _stop(str(error))
     if check_config:
         sys.stdout.write("the configuration is right\n")
         return
-    _run(read)
+    _run(read, lambda: load(config, flags))
 
 
-def _run(config: Any) -> None:
+def _run(config: Any, reread: Any) -> None:
     from mercast.broker import main
     from mercast.broker.logs import set_up_logs
 
     set_up_logs(config)
     try:
-        main.run(config)
+        main.run(config, reread)
     except main.StartError as error:
         _stop(str(error))
 

@@ -2,16 +2,20 @@
 
 import json as json_module
 import sys
+from http import HTTPStatus
 from http.client import HTTPException
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 from urllib.error import HTTPError, URLError
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mercast.broker.addresses import ADMIN_PORT, Address, parse_address
+from mercast.security.state import in_file
 
 _SECONDS = 5.0
 """To wait for an answer."""
@@ -19,7 +23,12 @@ _SECONDS = 5.0
 _ABSENT = "–"
 
 
-def overlay(*, admin: str = f"127.0.0.1:{ADMIN_PORT}", json: bool = False) -> None:
+def overlay(
+    *,
+    admin: str = f"127.0.0.1:{ADMIN_PORT}",
+    admin_token: Annotated[str, Parameter(env_var="MERCAST_ADMIN_TOKEN")] = "",
+    json: bool = False,
+) -> None:
     """Show the overlay as a broker sees it: brokers, links, and what its tables hold.
 
     Exit status: 0 if the broker answered, 1 if not.
@@ -28,6 +37,8 @@ def overlay(*, admin: str = f"127.0.0.1:{ADMIN_PORT}", json: bool = False) -> No
     ----------
     admin
         The admin address of the broker.
+    admin_token
+        What its admin port asks for: a file that holds it (with a slash in its path), or the token itself.
     json
         Print what the broker answered, as JSON.
     """
@@ -35,21 +46,29 @@ def overlay(*, admin: str = f"127.0.0.1:{ADMIN_PORT}", json: bool = False) -> No
         address = parse_address(admin, ADMIN_PORT)
     except ValueError as error:
         sys.exit(f"mercast overlay: --admin: {error}")
-    answers = {path: _ask(address, path) for path in ("overlay", "tables")}
+    if in_file(admin_token):
+        try:
+            admin_token = Path(admin_token).read_text().strip()
+        except OSError as error:
+            sys.exit(f"mercast overlay: --admin-token: {admin_token}: {error.strerror}")
+    answers = {path: _ask(address, path, admin_token) for path in ("overlay", "tables")}
     if json:
         sys.stdout.write(json_module.dumps(answers, indent=2) + "\n")
     else:
         show(answers["overlay"], answers["tables"])
 
 
-def _ask(address: Address, path: str) -> dict[str, Any]:
+def _ask(address: Address, path: str, token: str) -> dict[str, Any]:
     """Directly: an admin port is not behind a proxy, whatever the environment says of those."""
+    request = Request(f"http://{address}/{path}", headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with build_opener(ProxyHandler({})).open(f"http://{address}/{path}", timeout=_SECONDS) as answer:
+        with build_opener(ProxyHandler({})).open(request, timeout=_SECONDS) as answer:
             found = json_module.load(answer)
             if not isinstance(found, dict) or "broker" not in found:
                 raise ValueError("JSON, but none of ours")
-    except (HTTPError, HTTPException, ValueError):
+    except (HTTPError, HTTPException, ValueError) as error:
+        if isinstance(error, HTTPError) and error.code == HTTPStatus.UNAUTHORIZED:
+            sys.exit(f"the admin port at {address} asks for a token: give it with --admin-token or MERCAST_ADMIN_TOKEN")
         sys.exit(f"what answers at {address} is not the admin port of a broker (mercast broker --admin-listen …)")
     except (URLError, OSError):
         sys.exit(f"no broker answers at {address}; is its admin port open? (mercast broker --admin-listen …)")

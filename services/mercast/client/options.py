@@ -30,7 +30,20 @@ class Options(NamedTuple):
     def tls_for(self, address: Address) -> ssl.SSLContext | None:
         if self.tls is not None:
             return self.tls
-        return ssl.create_default_context() if address.tls else None
+        return default_context() if address.tls else None
+
+
+def default_context() -> ssl.SSLContext:
+    """By the CA that MERCAST_CA names, else by those of the system; with the certificate that MERCAST_CERT names."""
+    ca, cert = os.environ.get("MERCAST_CA") or None, os.environ.get("MERCAST_CERT") or None
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if cert is not None:
+            context.load_cert_chain(cert, os.environ.get("MERCAST_KEY") or None)
+    except (OSError, ssl.SSLError) as error:
+        named = ", ".join(filter(None, (ca, cert)))
+        raise MercastError(f"certificates cannot be read ({named}): {error.strerror or error}") from None
+    return context
 
 
 def options(
@@ -40,7 +53,7 @@ def options(
     name: str | None,
     timeout: float,
 ) -> Options:
-    context = ssl.create_default_context() if tls is True else tls or None
+    context = default_context() if tls is True else tls or None
     if context is not None and not hasattr(context, "wrap_socket"):
         raise MercastError(f"tls is True or an ssl.SSLContext, not {type(tls).__name__}")
     return Options(
