@@ -202,7 +202,7 @@ def test_clients_that_there_are_no_file_descriptors_for_are_told_so(tmp_path):
         resource.setrlimit(resource.RLIMIT_NOFILE, (100, 258))
 
     with Lone(tmp_path / "log", 1, preexec_fn=limited) as broker, ExitStack() as held:
-        broker.says("max_clients is lowered", '"given": 20000', '"to": 2')
+        broker.says("max_clients is lowered", '"given": 15000', '"to": 2')
         for _ in range(2):
             held.enter_context(blocking.connect(broker.client))
         with pytest.raises(Refused, match="this broker has 2 clients, and takes no more"):

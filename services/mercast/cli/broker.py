@@ -49,6 +49,7 @@ def broker(
     handshake_seconds: float | None = None,
     drain_seconds: float | None = None,
     max_clients: int | None = None,
+    max_peers: int | None = None,
 ) -> None:
     """Run a broker, until SIGTERM or Ctrl-C.
 
@@ -141,6 +142,8 @@ def broker(
         How long clients may take to move to other brokers after SIGTERM.
     max_clients
         Clients connected at a time.
+    max_peers
+        Connections that other brokers have made at a time.
     """
     flags = {name: value for name, value in locals().items() if name not in ("config", "check_config")}
     from mercast.broker.config import load
