@@ -118,6 +118,20 @@ def test_events_wait_while_the_network_takes_no_more_and_are_handed_back_if_the_
     loop.run_until_complete(story())
 
 
+def test_publishers_go_on_when_a_full_link_is_given_up(loop):
+    async def story():
+        broker, link, network = await linked()
+        link.pause_writing()
+        assert broker.pressed
+        link.host.unlink(2, "silent for too long")
+        assert network.aborted
+        assert not broker.pressed
+        link.connection_lost(None)
+        assert not broker.pressed
+
+    loop.run_until_complete(story())
+
+
 def test_a_caller_that_is_no_link_holds_nobody_up(loop):
     async def story():
         broker, link, _ = await linked()

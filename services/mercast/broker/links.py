@@ -259,7 +259,7 @@ class Link(Outgoing):
             self._waiting_bytes -= len(encoded)
             self.out.append(encoded)
             self.flush()
-        if not self._full:
+        if self._is_link() and not self._full:
             self.broker.link_full(self.neighbour, False)
 
     def _watch(self) -> None:
@@ -300,8 +300,6 @@ class Link(Outgoing):
         for timer in (self._deadline, self._stuck):
             if timer is not None:
                 timer.cancel()
-        if self._is_link():
-            self.broker.link_full(self.neighbour, False)
         self.host.lost(self)
         if not self.closed.done():
             self.closed.set_result(None)

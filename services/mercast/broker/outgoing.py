@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from abc import ABC, abstractmethod
 from typing import cast
 
 from mercast.protocol.messages import Forward
@@ -23,7 +24,7 @@ def keep_alive(transport: asyncio.BaseTransport) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-class Outgoing(asyncio.Protocol):
+class Outgoing(asyncio.Protocol, ABC):
     """The writing half of a session or a link."""
 
     def __init__(self) -> None:
@@ -57,9 +58,9 @@ class Outgoing(asyncio.Protocol):
         return self.untaken
 
     @property
+    @abstractmethod
     def most_queued(self) -> int:
         """Bytes; whoever takes so little of what is written that more waits is cut off."""
-        raise NotImplementedError
 
     def forward(self, message: Forward, encoded: bytes) -> None:  # noqa: ARG002
         """Events; `encoded` is what they are on the wire."""

@@ -184,6 +184,7 @@ class Overlay:
         self.calls.discard(link)
         if self.broker.links.get(link.neighbour) is link:
             del self.broker.links[link.neighbour]
+            self.broker.link_full(link.neighbour, False)  # nobody waits for it any more
             log.info("link lost", neighbour=link.neighbour)
             self.broker.take(LinkDown(link.neighbour))
             unsent = link.unsent()

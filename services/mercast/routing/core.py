@@ -243,8 +243,7 @@ class Core(ABC):
 
     def _check_new(self, local: Local) -> None:
         """A request is known by its number while anything of it is left."""
-        if local.request not in REQUESTS:
-            raise ContentError(f"there is no request {local.request}: number requests upwards from 1 to {REQUESTS[-1]}")
+        _check_number(local.request)
         made = local in self.clients.advertisements or local in self.clients.subscriptions
         if made or Request(*local) in self._settle_by:
             raise ContentError(f"request {local.request} has been made before: number requests upwards from 1")
@@ -312,8 +311,7 @@ class Core(ABC):
 
     def _accept(self, asked: stimuli.Publish) -> Packet:
         client, request, type_, attributes, time, payload, content_type, trace, traced, encoded = asked
-        if request not in REQUESTS:
-            raise ContentError(f"there is no request {request}: number requests upwards from 1 to {REQUESTS[-1]}")
+        _check_number(request)
         id_ = _new(EventId, (self.me, self.incarnation, self._sequence + 1))
         said = (id_, type_, attributes, time, client, content_type, trace, payload, encoded, b"")
         event = check_event(_new(Event, said))
@@ -653,6 +651,11 @@ class Core(ABC):
 def together(destinations: bytes, hops: int, packets: Sequence[Packet], note: Any = None) -> Forward:
     """Events that go the same way."""
     return Forward(destinations, hops, tuple(packets), note, any(map(_traced, packets)))
+
+
+def _check_number(request: int) -> None:
+    if request not in REQUESTS:
+        raise ContentError(f"there is no request {request}: number requests upwards from 1 to {REQUESTS[-1]}")
 
 
 def _ids(packets: Iterable[Packet]) -> list[EventId]:
