@@ -7,6 +7,7 @@ import ctypes
 import errno
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -27,6 +29,8 @@ PROFILE = "MERCAST_PROFILE"
 """Names a folder: brokers run under cProfile and write `broker-<id>.prof` there when they stop."""
 
 _HOST = "127.0.0.1"
+_FREE = range(10_000, 32_000)
+"""Ports to choose from: below those that systems give to connections going out, which would take one in between."""
 _POLL = 0.05
 _ANSWER_WITHIN = 1.0
 _STOP_WITHIN = 10.0
@@ -195,12 +199,9 @@ class Local:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses that nobody listens at now."""
-    with ExitStack() as held:
-        taken = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in taken:
-            one.bind((_HOST, 0))
-        return [f"{_HOST}:{one.getsockname()[1]}" for one in taken]
+    """Addresses that nobody listens at now, by chance: others may look for some at the same time."""
+    drawn = (f"{_HOST}:{port}" for port in random.SystemRandom().sample(_FREE, len(_FREE)))
+    return list(islice((address for address in drawn if not in_use(address)), count))
 
 
 def in_use(address: str) -> bool:
