@@ -1,7 +1,10 @@
 """Every limit of mercast, with the reason for its default.
 
-A limit keeps one client from costing the others memory or time. Entry points take a `Limits`; `DEFAULTS` is used when
-none is given, so a deployment may change a limit without any code knowing where the number came from.
+A limit keeps one client or peer from costing the others memory or time. Entry points take a `Limits`; `DEFAULTS` is
+used when none is given, so a deployment may change a limit without any code knowing where the number came from.
+
+What depends on the machine and on those who use it is configured (docs/configuration.md, with reasons): connections,
+queues per client and per link, the time for a HELLO, rates of publishers, control state per peer.
 """
 
 from dataclasses import dataclass
@@ -52,9 +55,40 @@ class Limits:
     type_depth: int = 32
     """Ancestors of a type; an event is looked up once per ancestor."""
 
+    # -- wire --------------------------------------------------------------------------------------------------------
+    frame_bytes: int = 4 * 1024 * 1024
+    """Bytes of one frame: the largest event, with room for its attributes and for what brokers add."""
+
+    hello_bytes: int = 64 * 1024
+    """Bytes of a frame before the other side has said who it is: strangers have next to nothing kept for them."""
+
     # -- overlay -----------------------------------------------------------------------------------------------------
     brokers: int = 4_096
     """Brokers of one cluster. Their table of links has a byte for each pair; larger systems are several clusters."""
+
+    links: int = 1_024
+    """Links, or clusters, that one broker may tell of. They have a handful: it bounds what a made-up record takes."""
+
+    hops: int = 16
+    """Links that a message may cross; in larger clusters, twice as many as there are brokers. A safety net against
+    circles: no way is so long while brokers see the same overlay."""
+
+    peer_items: int = 1_000_000
+    """Advertisements and subscriptions that one peer may have this broker keep. What 15,000 clients of a large broker
+    ask for, some dozens each; a peer with more has gone wrong."""
+
+    peer_bytes: int = 512 * 1024 * 1024
+    """The memory of these, about: filters may be long."""
+
+    all_peer_items: int = 2_000_000
+    """The same of all peers together: a neighbour might make up brokers, each of which has room of its own."""
+
+    all_peer_bytes: int = 1024 * 1024 * 1024
+    """The memory of these, about."""
+
+    peer_unsettled: int = 10_000
+    """News that a peer has not settled, beyond what it is to know in all. When there is more, it is told anew what is
+    so now, and not all that was so in between: clients may come and go while a peer is out of reach."""
 
     split_bytes: int = 32 * 1024 * 1024
     """Memory for splits of destination lists that are remembered. Near a destination lists are short and recur."""
@@ -65,6 +99,10 @@ class Limits:
 
     advertisements: int = 1_000
     """Advertisements of one client, those implied by a first event included. Every broker is told of each."""
+
+    client_bytes: int = 32 * 1024 * 1024
+    """The memory of both, about, of one client: ten thousand subscriptions of the usual kind, or some dozen of the
+    longest. Else a few hundred long filters would take all that a broker has."""
 
     # -- routing -----------------------------------------------------------------------------------------------------
     parked: int = 10_000

@@ -27,6 +27,9 @@ _TRIES = 10_000
 _MOST_CUTS = 16_384
 """Cuts of all boxes of a filter together: a long list inside many boxes would be kept many times."""
 
+_STATES_BYTES, _CUT_BYTES, _CHECKED_BYTES = 320, 72, 24
+"""What the states of an attribute, a cut of theirs, and each of its uses in a matcher take. Measured."""
+
 NO_BOOL: frozenset[bool] = frozenset()
 ANY_BOOL = frozenset((False, True))
 
@@ -120,6 +123,13 @@ class Boxes:
     union: tuple[Box, ...]
     exact: bool = True
 
+    @property
+    def nbytes(self) -> int:
+        """What they and the checks that a matcher makes of them take in memory, about. Boxes may share states."""
+        states = [states for box in self.union for states in box.values()]
+        cuts = sum(map(_cuts, {id(one): one for one in states}.values()))
+        return _STATES_BYTES * len(states) + _CUT_BYTES * cuts + _CHECKED_BYTES * sum(map(_cuts, states))
+
 
 def box_contains(box: Box, attributes: dict[str, Value]) -> bool:
     return all(attributes.get(name) in states for name, states in box.items())
@@ -176,7 +186,11 @@ def normalise(expression: Expression, most: int) -> Boxes:
 
 
 def _size(box: Box) -> int:
-    return sum(1 + len(states.numbers.cuts) + len(states.strings.cuts) for states in box.values())
+    return sum(1 + _cuts(states) for states in box.values())
+
+
+def _cuts(states: States) -> int:
+    return len(states.numbers.cuts) + len(states.strings.cuts)
 
 
 def _boxes(expression: Expression, wanted: bool, most: int) -> Boxes:

@@ -11,7 +11,7 @@ types:
 
 from typing import Any
 
-from mercast.content.errors import ContentError
+from mercast.content.errors import ContentError, quoted
 from mercast.content.types import AttributeType, Declaration, check_declaration
 from mercast.limits import DEFAULTS, Limits
 
@@ -42,7 +42,7 @@ def _check_keys(document: Any) -> None:
         node, seen = waiting.pop(), set()
         for key, value in node.value if node.id == "mapping" else ():
             if str(key.value) in seen:
-                raise ContentError(f"line {key.start_mark.line + 1}: {key.value!r} is given twice")
+                raise ContentError(f"line {key.start_mark.line + 1}: {quoted(key.value)} is given twice")
             seen.add(str(key.value))
             if id(value) not in met:
                 met.add(id(value))
@@ -50,11 +50,11 @@ def _check_keys(document: Any) -> None:
 
 
 def _declaration(name: Any, body: Any) -> Declaration:
-    where = f"type {name!r}"
+    where = f"type {quoted(name)}"
     fields = _mapping(body if body is not None else {}, where, {"parent", "open", "attributes"})
     is_open = fields.get("open", False)
     if not isinstance(is_open, bool):
-        raise ContentError(f"{where}: open is {is_open!r}, expected true or false")
+        raise ContentError(f"{where}: open is {quoted(is_open)}, expected true or false")
     listed = fields.get("attributes")
     attributes = _mapping({} if listed is None else listed, f"{where}: attributes")
     return Declaration(
@@ -67,7 +67,9 @@ def _attribute_type(where: str, attribute: Any, kind: Any) -> AttributeType:
         return AttributeType(kind)
     except ValueError:
         choices = ", ".join(AttributeType)
-        raise ContentError(f"{where}: attribute {attribute!r} is {kind!r}, expected one of {choices}") from None
+        raise ContentError(
+            f"{where}: attribute {quoted(attribute)} is {quoted(kind)}, expected one of {choices}"
+        ) from None
 
 
 def _mapping(value: Any, where: str, allowed: set[str] | None = None) -> dict[Any, Any]:
@@ -75,5 +77,5 @@ def _mapping(value: Any, where: str, allowed: set[str] | None = None) -> dict[An
         raise ContentError(f"{where}: found {type(value).__name__}, expected names with their values")
     unknown = sorted(str(key) for key in value if allowed is not None and key not in allowed)
     if unknown:
-        raise ContentError(f"{where}: {unknown[0]!r} is unknown, expected {', '.join(sorted(allowed or ()))}")
+        raise ContentError(f"{where}: {quoted(unknown[0])} is unknown, expected {', '.join(sorted(allowed or ()))}")
     return value

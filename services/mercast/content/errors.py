@@ -1,6 +1,15 @@
 """What is said of bad content: what was wrong, where, and what would be right."""
 
+from reprlib import Repr
 from typing import Any, Self
+
+_QUOTED = 80
+
+_short = Repr()
+_short.maxstring = _short.maxlong = _short.maxother = _QUOTED
+
+quoted = _short.repr
+"""As much of what somebody has sent as an error needs to quote: it may be large, and errors are kept and sent back."""
 
 
 class ContentError(ValueError):

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from mercast.content.errors import ContentError
+from mercast.content.errors import ContentError, quoted
 from mercast.content.values import Attributes, check_attributes, check_name
 from mercast.limits import DEFAULTS, Limits
 
@@ -62,7 +62,9 @@ def check_event(event: Event, limits: Limits = DEFAULTS) -> Event:
     if trace is not None:
         check_name(trace, "trace context", limits)
     if not isinstance(id_, EventId) or not isinstance(time, int):
-        raise ContentError(f"an event has an EventId and a time in whole nanoseconds, not {id_!r} and {time!r}")
+        raise ContentError(
+            f"an event has an EventId and a time in whole nanoseconds, not {quoted(id_)} and {quoted(time)}"
+        )
     if not isinstance(payload, bytes):
         raise ContentError(f"a payload is bytes, not {type(payload).__name__}")
     if len(payload) > limits.payload_bytes:

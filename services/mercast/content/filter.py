@@ -14,6 +14,10 @@ _GROWTH = 8
 become longer than a filter may be keeps its source."""
 
 
+_CHARACTER_BYTES = 16
+"""What a filter takes for each character of its text besides its boxes, about: it is kept as a tree."""
+
+
 class Filter:
     """A condition in the language of SQL's WHERE (docs/filters.md). Immutable; equal if written the same way."""
 
@@ -35,6 +39,11 @@ class Filter:
     @cached_property
     def boxes(self) -> Boxes:
         return normalise(self.expression, self._most_boxes)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """What it takes in memory, about, that of a matcher included."""
+        return _CHARACTER_BYTES * len(str(self)) + self.boxes.nbytes
 
     def covers(self, other: "Filter") -> bool:
         """True only if every event that matches the other matches this one too. May say no too often."""

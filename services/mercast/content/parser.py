@@ -32,7 +32,7 @@ from mercast.content.expression import (
     Operator,
     Or,
 )
-from mercast.content.lexer import Token, tokens
+from mercast.content.lexer import Token, plain_list, tokens
 from mercast.content.like import compile_like
 from mercast.content.values import INT_MAX, INT_MIN, Value, check_name, check_text
 from mercast.limits import DEFAULTS, Limits
@@ -220,6 +220,12 @@ class _Parser:
         return number
 
     def listed(self) -> tuple[Value, ...]:
+        plain = plain_list(self.text, self.token.offset)
+        if plain is not None and self.values + len(plain[0]) <= self.limits.filter_values:
+            values, end = plain
+            self.values += len(values)
+            self.token = self.tokens.send(end)
+            return tuple(values)
         self.expect("(", "a list of values in parentheses", "for example IN (1, 2)")
         values = [self.value()]
         while self.accept(","):

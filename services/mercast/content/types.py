@@ -9,14 +9,14 @@
 """
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mercast.content.errors import ContentError
+from mercast.content.errors import ContentError, quoted
 from mercast.content.expression import Between, Compare, Expression, In, Leaf, Like, leaves
 from mercast.content.values import Attributes, Kind, Value, check_name, kind_of
 from mercast.limits import DEFAULTS, Limits
@@ -146,7 +146,7 @@ class Types:
             if kind is None and not is_open:
                 raise ContentError(_unknown(name, attribute, declared))
             if kind is not None and not kind.admits(value):
-                raise ContentError(f"type {name!r} declares {attribute!r} as {kind}, but the event has {value!r}")
+                raise ContentError(f"type {name!r} declares {attribute!r} as {kind}, but the event has {quoted(value)}")
 
     def check_filter(self, name: str, expression: Expression) -> None:
         """Refuse a filter that can only be a mistake: an unknown attribute, or a value of a kind it never has.
@@ -164,7 +164,7 @@ class Types:
                 if kinds is not None and all(kind.kind is not kind_of(value) for kind in kinds):
                     declared = " or ".join(sorted(kinds))
                     raise ContentError(
-                        f"type {name!r} declares {leaf.name!r} as {declared}: it never compares with {value!r}"
+                        f"type {name!r} declares {leaf.name!r} as {declared}: it never compares with {quoted(value)}"
                     )
 
     def _open_below(self, name: str) -> bool:
@@ -192,7 +192,7 @@ def check_declaration(declaration: Declaration, limits: Limits = DEFAULTS) -> No
     for attribute, kind in declaration.attributes.items():
         check_name(attribute, "attribute", limits)
         if not isinstance(kind, AttributeType):
-            raise ContentError(f"type {declaration.name!r}: {attribute!r} is {kind!r}, expected an AttributeType")
+            raise ContentError(f"type {declaration.name!r}: {attribute!r} is {quoted(kind)}, expected an AttributeType")
 
 
 def _check_additive(before: Declaration, after: Declaration) -> None:
@@ -213,8 +213,18 @@ def _check_additive(before: Declaration, after: Declaration) -> None:
 
 def _unknown(name: str, attribute: str, known: Mapping[str, object]) -> str:
     close = get_close_matches(attribute, known, n=1)
-    meant = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(sorted(known)) or 'none'}"
+    meant = f"did you mean {close[0]!r}?" if close else f"it has {_some(known)}"
     return f"type {name!r} declares no attribute {attribute!r}; {meant}"
+
+
+def _some(names: Iterable[str]) -> str:
+    first = sorted(names)
+    told = ", ".join(first[:_TOLD]) or "none"
+    return f"{told} and {len(first) - _TOLD} more" if len(first) > _TOLD else told
+
+
+_TOLD = 20
+"""Names that an error lists."""
 
 
 def _values(leaf: Leaf) -> tuple[Value, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from mercast.content.errors import ContentError
+from mercast.content.errors import ContentError, quoted
 from mercast.limits import DEFAULTS, Limits
 
 Value: TypeAlias = bool | int | float | str
@@ -61,7 +61,7 @@ def _base_of(value: object) -> type[Value]:
 def check_name(name: object, what: str, limits: Limits = DEFAULTS) -> str:
     """A name of an attribute, type or publisher; `what` says which in the error."""
     if not isinstance(name, str) or not name:
-        raise ContentError(f"{what} {name!r} is not a name: use a string of at least one character")
+        raise ContentError(f"{what} {quoted(name)} is not a name: use a string of at least one character")
     if len(name) > limits.name_length:
         raise ContentError(
             f"{what} {name[:40]!r}… has {len(name)} characters, at most {limits.name_length} are allowed"
@@ -91,7 +91,7 @@ def check_attributes(attributes: Attributes, limits: Limits = DEFAULTS) -> dict[
     checked: dict[str, Value] = {}
     for name, value in _flat(attributes, "", 0, limits):
         if name in checked:
-            raise ContentError(f"attribute {name!r} is given twice, once as nested data: keep one of them")
+            raise ContentError(f"attribute {quoted(name)} is given twice, once as nested data: keep one of them")
         if len(checked) == limits.attributes:
             raise ContentError(f"more than {limits.attributes} attributes: put what is not filtered on in the payload")
         checked[name] = value
@@ -152,14 +152,14 @@ def _checked(name: str, value: Any, limits: Limits) -> Value:
     try:
         kind = kind_of(value)
     except ContentError as error:
-        raise ContentError(f"attribute {name!r}: {error}") from None
+        raise ContentError(f"attribute {quoted(name)}: {error}") from None
     if kind is Kind.STRING:
         if len(value) > limits.string_length:
             raise ContentError(
-                f"attribute {name!r} has {len(value)} characters, at most {limits.string_length} are allowed: "
+                f"attribute {quoted(name)} has {len(value)} characters, at most {limits.string_length} are allowed: "
                 "larger data belongs in the payload"
             )
-        check_text(value, f"attribute {name!r}")
+        check_text(value, f"attribute {quoted(name)}")
     return plain(value)
 
 

@@ -134,12 +134,18 @@ class Table:
         """The destinations of the slots, event by event, ascending, each once."""
         slots, ends = found
         numbers = self.slots["destination"][slots]
-        known: dict[tuple[int, ...], list[Any]] = {}
+        packed, each = numbers.tobytes(), numbers.itemsize
+        known: dict[bytes, list[Any]] = {}
+        """By their numbers, as bytes: the same ones come again and again."""
         answers = []
-        for some in map(tuple, _split((numbers, ends))):
-            if some not in known:
-                known[some] = sorted({self._destinations[number] for number in some})
-            answers.append(known[some])
+        begin = 0
+        for end in ends:
+            some = packed[begin * each : end * each]
+            answer = known.get(some)
+            if answer is None:
+                answer = known[some] = sorted({self._destinations[number] for number in numbers[begin:end].tolist()})
+            answers.append(answer)
+            begin = end
         return answers
 
     # -- changes -----------------------------------------------------------------------------------------------------

@@ -27,9 +27,18 @@ class Statement(NamedTuple):
 Origin: TypeAlias = tuple[int, Local]
 """Where an advertisement or subscription was made: broker, and its name there."""
 
-Key: TypeAlias = Local | Statement | tuple[str, Origin] | tuple[str, Origin, Origin]
-"""The name of a piece of control state: a client's own, a type's declaration; FBR's advertisements, and subscriptions
-along the tree of one."""
+
+class Carried(NamedTuple):
+    """Names what an edge broker says for others: an advertisement or subscription that was made in another cluster."""
+
+    origin: Origin
+    crossed: tuple[int, ...]
+    """The clusters that it has left, oldest first."""
+
+
+Key: TypeAlias = Local | Statement | Carried | tuple[str, Origin] | tuple[str, Origin, Origin]
+"""The name of a piece of control state: a client's own, a type's declaration; what edges carry; FBR's advertisements,
+and subscriptions along the tree of one."""
 
 Value: TypeAlias = Advertisement | Subscription | Declaration
 

@@ -39,7 +39,7 @@ def to_plain(value: Any) -> Any:
         return {"is": "AttributeType", "name": value.value}
     if hasattr(value, "_fields"):
         # What came over the wire says the same once more.
-        names = (name for name in value._fields if name not in ("encoded", "stamped"))
+        names = (name for name in value._fields if name not in ("encoded", "stamped", "plain"))
         return {"is": type(value).__name__} | {name: to_plain(getattr(value, name)) for name in names}
     if is_dataclass(value):
         return {"is": type(value).__name__} | {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}

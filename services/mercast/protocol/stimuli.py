@@ -57,6 +57,16 @@ class Publish(NamedTuple):
     traced: bool = False
     encoded: bytes = b""
     """The event's content as it came over the wire."""
+    plain: bool = False
+    """Whether who read it has seen that the door for events (content/event.py) would change and refuse nothing."""
+
+
+class Refuse(NamedTuple):
+    """A request was refused before it came here, for the reason given: its answer comes after those before it."""
+
+    client: str
+    request: int
+    reason: str
 
 
 class Leave(NamedTuple):
@@ -114,6 +124,7 @@ Stimulus: TypeAlias = (
     | Subscribe
     | Unsubscribe
     | Publish
+    | Refuse
     | Leave
     | Received
     | LinkUp

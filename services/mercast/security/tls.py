@@ -8,12 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-_opening: set[asyncio.Task[None]] = set()
-"""Doors that somebody stands in: the loop alone does not keep tasks alive."""
-
 MOST_OPENING = 2048
-"""Handshakes at a time: as many as a processor can finish before they take too long. Whoever comes later tries again,
-and those who never go on take no more file descriptors than that."""
+"""Handshakes of one listener at a time: as many as a processor can finish before they take too long. Whoever comes
+later tries again, and those who never go on take no more file descriptors than that."""
 
 
 def for_clients(cert: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
@@ -65,19 +62,27 @@ class Door(asyncio.Protocol):
         context: ssl.SSLContext,
         seconds: float,
         failed: Callable[[str, str], None],
+        opening: set[asyncio.Task[None]],
     ) -> None:
+        """`opening` are the handshakes of this listener: the loop alone does not keep tasks alive."""
         self._make, self._context, self._seconds, self._failed = make, context, seconds, failed
+        self._opening = opening
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if len(_opening) >= MOST_OPENING:
+        if len(self._opening) >= MOST_OPENING:
             cast("asyncio.Transport", transport).abort()
             self._failed(_address(transport.get_extra_info("peername")), "too many others are at it: try again")
             return
-        connection = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
-        cast("asyncio.Transport", transport).abort()
+        try:
+            connection = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+        except OSError as error:  # no file descriptor is left
+            self._failed(_address(transport.get_extra_info("peername")), error.strerror or str(error))
+            return
+        finally:
+            cast("asyncio.Transport", transport).abort()
         task = asyncio.get_running_loop().create_task(self._open(connection))
-        _opening.add(task)
-        task.add_done_callback(_opening.discard)
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
 
     async def _open(self, connection: socket.socket) -> None:
         address = _address(None)

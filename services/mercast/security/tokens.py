@@ -6,6 +6,7 @@ tokens:
     publish: [stock.*]
     subscribe: ["*"]
     deny_subscribe: [payroll.*]
+    publish_events_per_second: 1000
 
 Tokens are made by us, of 256 random bits: from a plain SHA-256 nobody finds the way back. A slow hash (scrypt) would
 protect only words that people choose, and hold up the broker whenever thousands of clients come back at once.
@@ -21,13 +22,14 @@ from typing import Any, NamedTuple
 import yaml
 
 from mercast.content.errors import ContentError
+from mercast.content.rules import Rules, check_pattern
 from mercast.content.values import check_name
 from mercast.security.errors import SecurityError
-from mercast.security.rules import Rules, check_pattern
 
 _RANDOM_BYTES = 32
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LISTS = ("publish", "subscribe", "deny_publish", "deny_subscribe")
+_RATES = ("publish_events_per_second", "publish_bytes_per_second")
 _EMPTY = "tokens:\n"
 
 
@@ -36,6 +38,9 @@ class Token(NamedTuple):
     hash: bytes
     publish: Rules
     subscribe: Rules
+    publish_events_per_second: int = 0
+    """By all clients that use it, together, at one broker; 0 is no limit."""
+    publish_bytes_per_second: int = 0
 
 
 class Tokens:
@@ -82,10 +87,14 @@ def read_tokens(text: str) -> Tokens:
     return Tokens(tokens)
 
 
-def with_token(text: str, name: str, token: str, rules: Mapping[str, Sequence[str]]) -> str:
+def with_token(
+    text: str, name: str, token: str, rules: Mapping[str, Sequence[str]], rates: Mapping[str, int] | None = None
+) -> str:
     """The text of a file with one more token in it; SecurityError if it would not be right."""
     text = text if text.strip() else _EMPTY
-    fields = {"sha256": hash_of(token).hex()} | {key: list(given) for key, given in rules.items() if given}
+    fields: dict[str, Any] = {"sha256": hash_of(token).hex()}
+    fields |= {key: list(given) for key, given in rules.items() if given}
+    fields |= {key: rate for key, rate in (rates or {}).items() if rate}
     _token(name, fields)
     entry = yaml.safe_dump({name: fields}, sort_keys=False, default_flow_style=None, allow_unicode=True, width=1000)
     more = text.rstrip("\n") + "\n" + "".join(f"  {line}\n" for line in entry.splitlines())
@@ -110,14 +119,24 @@ def _token(name: Any, fields: Any) -> Token:
         raise SecurityError(str(error)) from None
     if not isinstance(fields, dict):
         raise SecurityError(f"token {name!r}: expected sha256 and what it may publish and subscribe to")
-    unknown = [key for key in fields if key not in ("sha256", *_LISTS)]
+    known = ("sha256", *_LISTS, *_RATES)
+    unknown = [key for key in fields if key not in known]
     if unknown:
-        raise SecurityError(f"token {name!r}: {unknown[0]!r} is unknown, expected sha256, {', '.join(_LISTS)}")
+        raise SecurityError(f"token {name!r}: {unknown[0]!r} is unknown, expected {', '.join(known)}")
     hash = fields.get("sha256")
     if not isinstance(hash, str) or not _HASH.fullmatch(hash):
         raise SecurityError(f"token {name!r}: sha256 is the hash of the token, in 64 hexadecimal digits, lower case")
     publish, subscribe, not_publish, not_subscribe = (_patterns(name, key, fields.get(key)) for key in _LISTS)
-    return Token(name, bytes.fromhex(hash), Rules(publish, not_publish), Rules(subscribe, not_subscribe))
+    rates = (_rate(name, key, fields.get(key)) for key in _RATES)
+    return Token(name, bytes.fromhex(hash), Rules(publish, not_publish), Rules(subscribe, not_subscribe), *rates)
+
+
+def _rate(name: str, key: str, given: Any) -> int:
+    if given is None:
+        return 0
+    if type(given) is not int or given < 0:
+        raise SecurityError(f"token {name!r}: {key} is {given!r}, expected a whole number, or 0 for no limit")
+    return given
 
 
 def _patterns(name: str, key: str, given: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the holder of a token may publish and subscribe to.
+"""Rules for types: what the holder of a token may publish and subscribe to, and what edges carry.
 
 A pattern is the name of a type, or its beginning and a `*`. A rule for a type holds for its subtypes too, since their
 events are events of that type. Deny wins, also where only a part of what is asked for is denied.
@@ -41,6 +41,9 @@ class Rules(NamedTuple):
         if any(_first(self.allow, name) for name in lineage):
             return ""
         return f"allowed is only {_listed(self.allow)}" if self.allow else "nothing is allowed"
+
+
+EVERYTHING = Rules((ALL,))
 
 
 def check_pattern(pattern: object) -> str:
