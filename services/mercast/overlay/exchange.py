@@ -9,18 +9,27 @@ of it is settled at the peers that can be reached. So news of a settled subscrip
 path a strategy sent it along.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import takewhile
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from mercast.limits import DEFAULTS
 from mercast.overlay.channel import Channel, Patience
+from mercast.overlay.said import Said, Total
 from mercast.protocol.messages import Complete, Control, Drop, Put
 
 Key: TypeAlias = tuple[Any, ...]
 
 NEVER = float("inf")
+
+_ALL = 0
+"""Stands for all that a peer has to say when it is met; items are numbered from 1."""
+
+
+_STALE = 64
+"""Entries of the agenda that are no longer true, beyond one for each peer."""
 
 
 class Request(NamedTuple):
@@ -51,11 +60,25 @@ class Listener(Protocol):
 
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
 
+    def completed(self, peer: int, incarnation: int) -> None:
+        """It has said everything in this incarnation."""
+
 
 class Exchange:
-    def __init__(self, me: int, incarnation: int, listener: Listener, patience: Patience) -> None:
+    def __init__(
+        self,
+        me: int,
+        incarnation: int,
+        listener: Listener,
+        patience: Patience,
+        most_items: int = DEFAULTS.peer_items,
+        most_bytes: int = DEFAULTS.peer_bytes,
+        most_of_all: tuple[int, int] = (DEFAULTS.all_peer_items, DEFAULTS.all_peer_bytes),
+    ) -> None:
+        """`most_of_all` are the items and bytes of all peers together: one could make up many others."""
         self._me, self._incarnation, self._patience = me, incarnation, patience
         self._listener = listener
+        self._most_items, self._most_bytes, self._most_of_all = most_items, most_bytes, most_of_all
         self._channels: dict[int, Channel] = {}
         self._streams = 0
         self._touched: set[int] = set()
@@ -69,10 +92,13 @@ class Exchange:
         self.differences = 0
         """How often a digest showed that a peer's word and what we have of it were not the same."""
         self.told: dict[int, dict[Key, Any]] = {}
-        self.said: dict[int, dict[Key, Any]] = {}
+        self.said: dict[int, Said] = {}
         """What each peer has told us."""
-        self._not_repeated: dict[int, set[Key]] = {}
-        """Of a peer that started anew: what it said before and has not said again."""
+        self.said_by_all = Total()
+        self.overfull: dict[int, float] = {}
+        """Peers that would have us keep more than they may, and when they are to tell everything anew."""
+        self.refused = 0
+        """How often something was not taken in for that."""
         self._waiting: dict[tuple[int, int], list[tuple[Key, Cause]]] = {}
         """Items told (peer, number) that causes wait for."""
         self._open: dict[Cause, set[tuple[int, int]]] = {}
@@ -84,12 +110,14 @@ class Exchange:
 
     # -- what peers should know --------------------------------------------------------------------------------------
 
-    def meet(self, peer: int) -> None:
-        """A peer can be reached for the first time, or was restarted: tell it everything from the start."""
+    def meet(self, peer: int, introduce: Callable[[int], None] = lambda _: None) -> None:
+        """A peer can be reached for the first time, or was restarted: tell it everything from the start, with what
+        `introduce` tells it."""
         channel = self._channels.get(peer)
         if channel is None:
             channel = self._channels[peer] = Channel(self._me, peer, self._patience)
             self.told[peer] = {}
+        introduce(peer)
         self._start_anew(channel)
 
     def part(self, peer: int) -> None:
@@ -100,8 +128,10 @@ class Exchange:
         self._touched.discard(peer)
         self._deadlines.pop(peer, None)
         self.told.pop(peer, None)
-        self._not_repeated.pop(peer, None)
-        for key, value in list(self.said.pop(peer, {}).items()):
+        self.overfull.pop(peer, None)
+        said = self.said.pop(peer, Said())
+        said.part()
+        for key, value in said.items():
             self._listener.unheard(peer, key, value, NOBODY)
 
     def lose(self, peer: int) -> None:
@@ -135,14 +165,29 @@ class Exchange:
         if number is not None:
             self._wait((peer, number), key, cause)
 
+    def wait_for_all(self, peer: int, cause: Cause) -> None:
+        """Let a cause wait until a peer that was just met has said everything, and has heard what that leads to."""
+        self._wait((peer, _ALL), (), cause)
+
+    def _end_waiting_for_all(self, channel: Channel) -> None:
+        at = channel.peer, _ALL
+        for key, cause in self._waiting.pop(at, ()):
+            for number in channel.unsettled:
+                self._wait((channel.peer, number), key, cause)
+            self._open[cause].discard(at)
+            self.close_if_settled(cause)
+
     def _put(self, peer: int, item: Put | Drop, key: Key, cause: Cause) -> None:
         self._touched.add(peer)
-        self._wait((peer, self._channels[peer].put(item)), key, cause)
+        channel = self._channels[peer]
+        self._wait((peer, channel.put(item)), key, cause)
+        if len(channel.unsettled) > 2 * len(self.told[peer]) + DEFAULTS.peer_unsettled:
+            self._start_anew(channel)
 
     def _start_anew(self, channel: Channel) -> None:
         """Tell everything again. Causes that waited for an item wait for it in the new stream."""
         peer, told = channel.peer, self.told[channel.peer]
-        before = {at: waiting for at, waiting in self._waiting.items() if at[0] == peer}
+        before = {at: waiting for at, waiting in self._waiting.items() if at[0] == peer and at[1] != _ALL}
         self._streams += 1
         self._touched.add(peer)
         channel.start((self._incarnation, self._streams), [*(Put(*pair) for pair in told.items()), Complete()])
@@ -164,44 +209,74 @@ class Exchange:
             return  # not met yet: it will send again
         if channel.is_forgotten_by(message):
             self._start_anew(channel)
+        said = self.said.get(message.source)
+        if said is None:
+            said = self.said[message.source] = Said(self.said_by_all)
+        too_many = self._too_many(said, message, now)
+        if too_many:
+            message = message._replace(items=message.items[:-too_many])
         arrival = channel.receive(message)
         self._touched.add(message.source)
         for number in arrival.settled:
             self._release((message.source, number))
-        said = self.said.setdefault(message.source, {})
         if arrival.anew:
-            self._not_repeated[message.source] = set(said)
+            said.begin_anew()
         for number, item in arrival.items:
             self._apply(channel, said, number, item, now)
-        if channel.can_compare(message) and message.source not in self._not_repeated and message.digest != digest(said):
+        if channel.can_compare(message) and said.is_whole and message.digest != digest(said):
             self.differences += 1
             channel.forget()
+        if too_many and now >= self.overfull[message.source]:
+            del self.overfull[message.source]
+            channel.forget()
 
-    def _apply(
-        self, channel: Channel, said: dict[Key, Any], number: int, item: Put | Drop | Complete, now: float
-    ) -> None:
+    def _too_many(self, said: Said, message: Control, now: float) -> int:
+        """How many of the items, from the end, are more than a peer, or all together, may have us keep.
+
+        These are not acknowledged, so they are not settled, and come again until there is room. What the peer takes
+        back meanwhile comes after them: so from time to time it is to tell everything anew, which is what is so then.
+        """
+        peer, all_ = message.source, self.said_by_all
+        alone = said.has_room(self._most_items, self._most_bytes)
+        if alone and all_.items < self._most_of_all[0] and all_.bytes < self._most_of_all[1]:
+            if message.items:
+                self.overfull.pop(peer, None)
+            return 0
+        taken = takewhile(lambda item: not isinstance(item, Put) or said.get(item.key) == item.value, message.items)
+        too_many = len(message.items) - sum(1 for _ in taken)
+        if too_many:
+            self.refused += 1
+            self.overfull.setdefault(peer, now + self._patience.compare_every)
+        return too_many
+
+    def _apply(self, channel: Channel, said: Said, number: int, item: Put | Drop | Complete, now: float) -> None:
         peer, cause = channel.peer, Item(channel.peer, channel.heard, number)
-        old = self._not_repeated.get(peer, set())
         channel.await_consequences(number)
         self._open[cause] = set()
         match item:
             case Put(key, value):
-                old.discard(key)
+                said.repeat(key)
                 if key in said and said[key] != value:
-                    self._listener.unheard(peer, key, said[key], cause)
-                if key not in said or said[key] != value:
-                    said[key] = value
+                    self._unheard(said, peer, key, cause)
+                if key not in said:
+                    said.put(key, value)
                     self._listener.heard(peer, key, value, cause)
             case Drop(key):
-                old.discard(key)
                 if key in said:
-                    self._listener.unheard(peer, key, said.pop(key), cause)
+                    self._unheard(said, peer, key, cause)
             case Complete():
-                for key in sorted(self._not_repeated.pop(peer, ()), key=_in_order):
-                    self._listener.unheard(peer, key, said.pop(key), cause)
+                for key in said.end():
+                    self._unheard(said, peer, key, cause)
+                self._listener.completed(peer, channel.heard[0])
+                self._end_waiting_for_all(channel)
         self.close_if_settled(cause)
         if cause in self._open:
             self._since[cause] = now
+
+    def _unheard(self, said: Said, peer: int, key: Key, cause: Cause) -> None:
+        value = said[key]
+        said.drop(key)
+        self._listener.unheard(peer, key, value, cause)
 
     # -- settling ----------------------------------------------------------------------------------------------------
 
@@ -242,6 +317,11 @@ class Exchange:
         self._open.pop(request, None)
 
     @property
+    def unsettled(self) -> int:
+        """Requests and items that are not settled yet."""
+        return len(self._open)
+
+    @property
     def oldest(self) -> float:
         """When the item was heard that has waited longest to be settled."""
         return next(iter(self._since.values()), NEVER)
@@ -268,6 +348,9 @@ class Exchange:
         waited = {(at, cause) for at, waiting in self._waiting.items() for _, cause in waiting}
         assert waited == {(at, cause) for cause, ats in self._open.items() for at in ats}
         assert all(ats for ats in self._open.values()), "a cause that waits for nothing is settled"
+        sizes = [said.size for said in self.said.values()]
+        totals = sum(items for items, _ in sizes), sum(size for _, size in sizes)
+        assert (self.said_by_all.items, self.said_by_all.bytes) == totals
         assert self._since.keys() == {cause for cause in self._open if isinstance(cause, Item)}
 
     # -- time --------------------------------------------------------------------------------------------------------
@@ -288,6 +371,9 @@ class Exchange:
                 self._deadlines[peer] = channel.next_deadline()
                 heappush(self._agenda, (self._deadlines[peer], peer))
         self._touched &= self._lost
+        if len(self._agenda) > 2 * len(self._deadlines) + _STALE:
+            self._agenda = [(when, peer) for peer, when in self._deadlines.items()]
+            heapify(self._agenda)
         return messages
 
     def next_deadline(self) -> float:
@@ -302,8 +388,3 @@ def digest(items: Mapping[Key, Any]) -> int:
     for item in items.items():
         total ^= int.from_bytes(blake2b(repr(item).encode(), digest_size=8).digest())
     return total
-
-
-def _in_order(key: Key) -> tuple[str, Key]:
-    """Keys of different sorts do not compare."""
-    return type(key).__name__, key

@@ -20,6 +20,8 @@ class LinkState:
             raise ValueError(f"broker {me}: brokers are numbered from 0 to {MOST_BROKERS - 1}")
         self.me = me
         self._records = {me: Record(me, incarnation, 0, clusters, ())}
+        self._links: dict[int, dict[int, int]] = {me: {}}
+        """Of all records."""
 
     @property
     def mine(self) -> Record:
@@ -27,6 +29,9 @@ class LinkState:
 
     def __getitem__(self, broker: int) -> Record:
         return self._records[broker]
+
+    def __len__(self) -> int:
+        return len(self._records)
 
     def __contains__(self, broker: int) -> bool:
         return broker in self._records
@@ -47,6 +52,7 @@ class LinkState:
 
     def forget(self, broker: int) -> None:
         if broker != self.me and self._records.pop(broker, None) is not None:
+            del self._links[broker]
             self._changed()
 
     def _is_news(self, record: Record) -> bool:
@@ -57,6 +63,7 @@ class LinkState:
 
     def _put(self, record: Record) -> None:
         self._records[record.broker] = record
+        self._links[record.broker] = dict(record.links)
         self._changed()
 
     def _changed(self) -> None:
@@ -65,7 +72,7 @@ class LinkState:
 
     @cached_property
     def topology(self) -> Topology:
-        return Topology({broker: dict(record.links) for broker, record in self._records.items()})
+        return Topology(self._links)
 
     @cached_property
     def routes(self) -> Routes:
@@ -92,4 +99,6 @@ def is_sound(record: Record) -> bool:
     """A record that no table can hold is nobody's: it must not get in, nor be passed on."""
     brokers = (record.broker, *(neighbour for neighbour, _ in record.links))
     costs = (cost for _, cost in record.links)
+    if max(len(record.links), len(record.clusters)) > DEFAULTS.links:
+        return False
     return all(0 <= broker < MOST_BROKERS for broker in brokers) and all(1 <= cost <= MOST_COST for cost in costs)

@@ -6,7 +6,7 @@ forwards it, so it travels by the new paths. Heart-beats carry a digest of the r
 different send each other all they know, so views that differ come together whatever was lost.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mercast.overlay.linkstate import LinkState, is_sound
@@ -79,6 +79,8 @@ class Neighbourhood:
 
     def link_up(self, now: float, neighbour: int, cost: int) -> Outgoing:
         """The new neighbour gets all records; the others get the one that changed."""
+        if not 1 <= cost <= MOST_COST:
+            raise ValueError(f"a link to broker {neighbour} of cost {cost}; it may cost 1 to {MOST_COST}")
         self.neighbours[neighbour] = Neighbour(cost, now)
         self._next_beat = min(self._next_beat, now + self._timing.heart_beat)
         return [*self._links_changed(), (neighbour, self._everything())]
@@ -119,13 +121,22 @@ class Neighbourhood:
         lasting, one.differed = differs and one.differed, differs
         return [(neighbour, self._everything())] if lasting else []
 
-    def heard_update(self, neighbour: int, update: Update) -> Outgoing:
-        """Take the records in, then send them on: to the rest of the list, or what is news to the other neighbours."""
-        news = self.state.learn(update.records)
-        if update.destinations != FLOODED:
-            return self._along(update.destinations, update.hops + 1, tuple(filter(is_sound, update.records)))
-        flooded = Update(FLOODED, update.hops + 1, tuple(news))
-        return [(who, flooded) for who in self.neighbours if who != neighbour] if news else []
+    def heard_updates(self, updates: Sequence[tuple[int, Update]]) -> tuple[Outgoing, bool]:
+        """Take the records of these (neighbour, update) in, then send them on; whether there was news.
+
+        All are taken in first, for routes cost time. They go to the rest of the list, or what is news to the other
+        neighbours.
+        """
+        all_news = [self.state.learn(update.records) for _, update in updates]
+        outgoing: Outgoing = []
+        for (neighbour, update), news in zip(updates, all_news, strict=True):
+            if update.destinations != FLOODED:
+                sound = tuple(filter(is_sound, update.records))
+                outgoing += self._along(update.destinations, update.hops + 1, sound)
+            elif news:
+                flooded = Update(FLOODED, update.hops + 1, tuple(news))
+                outgoing += [(who, flooded) for who in self.neighbours if who != neighbour]
+        return outgoing, any(all_news)
 
     @property
     def split(self) -> Splitter:

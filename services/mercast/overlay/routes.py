@@ -6,6 +6,7 @@ would have had a common better choice where they parted. Choosing for each desti
 """
 
 from array import array
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -27,21 +28,23 @@ class Routes:
             broker for broker, distance in zip(topology.brokers, distances[0], strict=True) if distance != UNREACHABLE
         )
         via = distances[1:] + np.array([[costs[neighbour]] for neighbour in self.neighbours]).reshape(-1, 1)
-        on_shortest = (via == distances[0]) & np.isfinite(distances[0])
-        masks = np.packbits(on_shortest.T, axis=1, bitorder="little")
-        self.choices = [int.from_bytes(mask.tobytes(), "little") for mask in masks]
-        """Per broker, the neighbours on a shortest path to it: bit k stands for the k-th in the order."""
-        self.sprt = array("H", [self._first(choices) for choices in self.choices])
+        self._on_shortest = (via == distances[0]) & np.isfinite(distances[0])
+        hops = np.array([*self.neighbours, NO_HOP], np.uint16)
+        first = np.vstack([self._on_shortest, np.ones(len(self.place), np.bool_)]).argmax(axis=0)
+        self.sprt = array("H", hops[first].tobytes())
         self.sprt[self.place[me]] = me
         """Per broker, the next hop to it: this broker itself for itself, NO_HOP where there is no path."""
+
+    @cached_property
+    def choices(self) -> list[int]:
+        """Per broker, the neighbours on a shortest path to it: bit k stands for the k-th in the order."""
+        masks = np.packbits(self._on_shortest.T, axis=1, bitorder="little")
+        return [int.from_bytes(mask.tobytes(), "little") for mask in masks]
 
     def next_hop(self, broker: int) -> int:
         """The neighbour to send to for this broker; this broker for itself; NO_HOP if there is no path."""
         place = self.place.get(broker)
         return NO_HOP if place is None else self.sprt[place]
-
-    def _first(self, choices: int) -> int:
-        return self.neighbours[lowest_bit(choices)] if choices else NO_HOP
 
 
 def preference(broker: int, neighbour: int) -> bytes:

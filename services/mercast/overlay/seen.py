@@ -4,7 +4,7 @@ Per source broker and incarnation, the highest sequence seen and a bitmap of the
 event older than the window cannot be told from a repeat and is dropped as stale.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import Enum
 from itertools import groupby
 from operator import itemgetter
@@ -33,41 +33,49 @@ class SeenWindow:
         """Whether the event is new; from now on it no longer is."""
         return self.see_all((event,))[0]
 
-    def see_all(self, events: Iterable[EventId]) -> list[Seen]:
+    def see_all(self, events: Sequence[EventId]) -> list[Seen]:
         """Whether each of these is new, one after the other."""
+        if not events:
+            return []
+        sources, incarnations, sequences = zip(*events, strict=True)
+        count, source, incarnation = len(sequences), sources[0], incarnations[0]
+        if sources.count(source) == count == incarnations.count(incarnation):
+            return self._see(source, incarnation, sequences)
         answers: list[Seen] = []
-        for origin, run in groupby(events, _origin):
-            if origin == self._own:
-                answers += [Seen.REPEAT for _ in run]
-                continue
-            source, incarnation = origin
-            current, highest, bits = self._windows.get(source, (incarnation, -1, 0))
-            if incarnation < current:
-                answers += [Seen.STALE for _ in run]
-                continue
-            if incarnation > current:
-                highest, bits = -1, 0
-            sequences = [sequence for _, _, sequence in run]
-            count, after = len(sequences), highest + 1
-            if sequences == list(range(after, after + count)):  # the usual case, in one step
-                bits = (bits << count | (1 << count) - 1) & self._all
-                self._windows[source] = incarnation, highest + count, bits
-                answers += [Seen.NEW] * count
-                continue
-            for sequence in sequences:
-                age = highest - sequence
-                if age < 0:
-                    bits = (bits << min(-age, self._size) | 1) & self._all
-                    highest = sequence
-                    answers.append(Seen.NEW)
-                elif age >= self._size:
-                    answers.append(Seen.STALE)
-                elif bits >> age & 1:
-                    answers.append(Seen.REPEAT)
-                else:
-                    bits |= 1 << age
-                    answers.append(Seen.NEW)
-            self._windows[source] = incarnation, highest, bits
+        for (source, incarnation), run in groupby(events, _origin):
+            answers += self._see(source, incarnation, tuple(sequence for _, _, sequence in run))
+        return answers
+
+    def _see(self, source: int, incarnation: int, sequences: tuple[int, ...]) -> list[Seen]:
+        """The same of events of one source and incarnation."""
+        count = len(sequences)
+        if (source, incarnation) == self._own:
+            return [Seen.REPEAT] * count
+        current, highest, bits = self._windows.get(source, (incarnation, -1, 0))
+        if incarnation < current:
+            return [Seen.STALE] * count
+        if incarnation > current:
+            highest, bits = -1, 0
+        after = highest + 1
+        if sequences == tuple(range(after, after + count)):  # the usual case, in one step
+            bits = (bits << count | (1 << count) - 1) & self._all
+            self._windows[source] = incarnation, highest + count, bits
+            return [Seen.NEW] * count
+        answers: list[Seen] = []
+        for sequence in sequences:
+            age = highest - sequence
+            if age < 0:
+                bits = (bits << min(-age, self._size) | 1) & self._all
+                highest = sequence
+                answers.append(Seen.NEW)
+            elif age >= self._size:
+                answers.append(Seen.STALE)
+            elif bits >> age & 1:
+                answers.append(Seen.REPEAT)
+            else:
+                bits |= 1 << age
+                answers.append(Seen.NEW)
+        self._windows[source] = incarnation, highest, bits
         return answers
 
     def forget(self, source: int) -> None:

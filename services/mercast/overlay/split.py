@@ -49,6 +49,10 @@ class Splitter:
         self._cache: dict[bytes, Split] = {}
         self._bytes = 0
 
+    def __len__(self) -> int:
+        """Splits that are remembered."""
+        return len(self._cache)
+
     def __call__(self, destinations: bytes) -> Split:
         split = self._cache.get(destinations)
         if split is None:

@@ -6,6 +6,7 @@ and costs what the dearer end says; so the matrix is symmetric, and two brokers 
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,12 +34,8 @@ class Topology:
         self.brokers = tuple(sorted(links))
         self.place = {broker: place for place, broker in enumerate(self.brokers)}
         """The row of each broker."""
-        self.trt = np.zeros((len(self.brokers), len(self.brokers)), np.uint8)
-        for broker, listed in links.items():
-            for neighbour, cost in listed.items():
-                back = links.get(neighbour, {}).get(broker, NO_LINK)
-                if back != NO_LINK and neighbour != broker:
-                    self.trt[self.place[broker], self.place[neighbour]] = max(cost, back)
+        self._links = _mutual(self.brokers, links)
+        """The same for scipy."""
 
     @classmethod
     def of(cls, edges: Iterable[Link], brokers: Iterable[int] = ()) -> "Topology":
@@ -57,17 +54,21 @@ class Topology:
             for one, other in links:
                 ends = self.place[one], self.place[other]
                 topology.trt[ends] = topology.trt[ends[::-1]] = cost
+        topology._links = csr_array(topology.trt, dtype=np.float64)
         return topology
 
     def neighbours(self, broker: int) -> dict[int, int]:
         """The neighbours of a broker with their costs, ascending."""
-        row = self.trt[self.place[broker]]
-        return {self.brokers[at]: int(row[at]) for at in np.flatnonzero(row)}
+        row = slice(*self._links.indptr[self.place[broker] :][:2])
+        places, costs = self._links.indices[row].tolist(), self._links.data[row].tolist()
+        return {self.brokers[at]: int(cost) for at, cost in zip(places, costs, strict=True)}
 
     @cached_property
-    def _links(self) -> csr_array:
-        """The same for scipy."""
-        return csr_array(self.trt, dtype=np.float64)
+    def trt(self) -> Array:
+        links = self._links
+        table = np.zeros(links.shape, np.uint8)
+        table[np.repeat(np.arange(len(self.brokers)), np.diff(links.indptr)), links.indices] = links.data
+        return table
 
     def distances(self, sources: Iterable[int]) -> Array:
         """The cost from each source to each broker, a row per source; UNREACHABLE where there is no path."""
@@ -79,3 +80,28 @@ class Topology:
         return isinstance(other, Topology) and self.brokers == other.brokers and bool((self.trt == other.trt).all())
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _mutual(brokers: tuple[int, ...], links: Mapping[int, Mapping[int, int]]) -> csr_array:
+    """The links that both ends list. Without a loop over them: it is made anew whenever a broker has news."""
+    count, numbers = len(brokers), np.array(brokers, np.int64)
+    listed = [links[broker] for broker in brokers]
+    there = np.fromiter(chain.from_iterable(listed), np.int64)
+    costs = np.fromiter(chain.from_iterable(one.values() for one in listed), np.float64)
+    here = np.repeat(np.arange(count), [len(one) for one in listed])
+    places, known = _find(numbers, there)
+    known &= (costs != NO_LINK) & (places != here)
+    here, places, costs = here[known], places[known], costs[known]
+    order = np.argsort(here * count + places)
+    here, places, costs = here[order], places[order], costs[order]
+    back, both = _find(here * count + places, places * count + here)
+    here, places, costs = here[both], places[both], np.maximum(costs, costs[back])[both]
+    return csr_array((costs, places, np.searchsorted(here, np.arange(count + 1))), shape=(count, count))
+
+
+def _find(ascending: Array, wanted: Array) -> tuple[Array, Array]:
+    """Where each of the wanted is, and whether it is there at all."""
+    if not len(ascending):
+        return np.zeros(len(wanted), np.intp), np.zeros(len(wanted), np.bool_)
+    places = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    return places, ascending[places] == wanted

@@ -5,6 +5,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from mercast.content.errors import ContentError
 from mercast.content.event import Event
 from mercast.content.filter import Filter
@@ -12,6 +14,7 @@ from mercast.content.interest import Advertisement, Interest, Subscription
 from mercast.content.types import Types
 from mercast.limits import DEFAULTS
 from mercast.matching import Content, TypedMatcher
+from mercast.overlay.said import size_of
 from mercast.protocol.messages import Local, Packet
 from mercast.protocol.stimuli import REQUESTS
 
@@ -30,6 +33,8 @@ class Clients:
         self.subscriptions: dict[Local, Subscription] = {}
         self._advertisers: dict[str, dict[Local, None]] = {}
         """The advertisements of each client: every publish looks them up."""
+        self._bytes: dict[str, int] = {}
+        """What all these and the subscriptions of each client take, about."""
         self.unrestricted: set[tuple[str, str]] = set()
         """Clients and types that they may publish whatever the attributes: found out by every first event."""
         self._without_echo: set[Local] = set()
@@ -45,9 +50,10 @@ class Clients:
         self.advertisements[local] = advertisement
         self.unrestricted.clear()
         self._advertisers.setdefault(local.client, {})[local] = None
+        self._weigh(local.client, size_of(advertisement))
 
     def unadvertise(self, local: Local) -> None:
-        del self.advertisements[local]
+        self._weigh(local.client, -size_of(self.advertisements.pop(local)))
         self.unrestricted.clear()
         del self._advertisers[local.client][local]
         if not self._advertisers[local.client]:
@@ -55,6 +61,7 @@ class Clients:
 
     def subscribe(self, local: Local, subscription: Subscription, echo: bool) -> None:
         self.subscriptions[local] = subscription
+        self._weigh(local.client, size_of(subscription))
         if local.client not in self._subscribers:
             self._next += 1
             self._subscribers[local.client], self._numbers[local.client] = {}, self._next
@@ -65,12 +72,17 @@ class Clients:
             self._without_echo.add(local)
 
     def unsubscribe(self, local: Local) -> None:
-        del self.subscriptions[local]
+        self._weigh(local.client, -size_of(self.subscriptions.pop(local)))
         self._matcher.remove(self._number(local))
         self._without_echo.discard(local)
         del self._subscribers[local.client][local]
         if not self._subscribers[local.client]:
             del self._subscribers[local.client], self._names[self._numbers.pop(local.client)]
+
+    def _weigh(self, client: str, more: int) -> None:
+        self._bytes[client] = self._bytes.get(client, 0) + more
+        if not self._bytes[client]:
+            del self._bytes[client]
 
     def _number(self, local: Local) -> int:
         """As the matcher knows it: a client's subscriptions lie together, in the order of their requests."""
@@ -95,19 +107,20 @@ class Clients:
 
     def _by_client(self, numbers: Any, ends: list[int]) -> list[Interested]:
         """What was found for each event, client by client."""
-        names, clients = self._names, (numbers >> _REQUEST_BITS).tolist()
-        requests = (numbers & REQUESTS[-1]).tolist()
+        if not len(numbers):
+            return [NO_CLIENTS] * len(ends)
+        names, clients, requests = self._names, numbers >> _REQUEST_BITS, (numbers & REQUESTS[-1]).tolist()
+        begins = [0, *ends[:-1]]
+        firsts, lasts = clients.take(begins, mode="clip").tolist(), clients[np.array(ends) - 1].tolist()
         answers: list[Interested] = []
-        begin = 0
-        for end in ends:
+        for begin, end, first, last in zip(begins, ends, firsts, lasts, strict=True):
             if begin == end:
                 answers.append(NO_CLIENTS)
-            elif clients[begin] == clients[end - 1]:  # mostly, and quickly
-                answers.append(((names[clients[begin]], tuple(requests[begin:end])),))
+            elif first == last:  # mostly, and quickly
+                answers.append(((names[first], tuple(requests[begin:end])),))
             else:
-                runs = groupby(zip(clients[begin:end], requests[begin:end], strict=True), itemgetter(0))
+                runs = groupby(zip(clients[begin:end].tolist(), requests[begin:end], strict=True), itemgetter(0))
                 answers.append(tuple((names[client], tuple(request for _, request in run)) for client, run in runs))
-            begin = end
         return answers
 
     def _without_echoes(self, found: Interested, publisher: str) -> Interested:
@@ -121,15 +134,27 @@ class Clients:
         )
         return tuple((client, requests) for client, requests in wanted if requests)
 
-    def check_room(self, client: str, kind: type[Interest]) -> None:
-        """ContentError if the client has as many of these as it may."""
+    def check_room(self, client: str, interest: Interest) -> None:
+        """ContentError if the client has as many of these as it may, or this would be too large with what it has."""
         table, most, what = (
             (self._subscribers, DEFAULTS.subscriptions, "subscriptions")
-            if kind is Subscription
+            if isinstance(interest, Subscription)
             else (self._advertisers, DEFAULTS.advertisements, "advertisements")
         )
         if len(table.get(client, ())) >= most:
             raise ContentError(f"{client!r} has {most} {what}, and may have no more: take some back")
+        size, used, room = size_of(interest), self._bytes.get(client, 0), DEFAULTS.client_bytes
+        if used + size > room:
+            raise ContentError(
+                f"the subscriptions and advertisements of {client!r} take {used} bytes, and this one would take {size}"
+                f" more; they may take {room} together: take some back, or write shorter filters"
+            )
+
+    def most_of_one(self) -> tuple[int, int, int]:
+        """The most subscriptions and the most advertisements that any client has, and the most bytes of both."""
+        subscriptions, advertisements = self._subscribers.values(), self._advertisers.values()
+        most = max(map(len, subscriptions), default=0), max(map(len, advertisements), default=0)
+        return *most, max(self._bytes.values(), default=0)
 
     def advertisements_of(self, client: str) -> list[Local]:
         return list(self._advertisers.get(client, ()))

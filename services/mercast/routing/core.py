@@ -7,9 +7,9 @@ something, and when an event comes in; everything below that is here, and the sa
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, repeat
+from itertools import groupby, islice, repeat
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from mercast.content.errors import ContentError
 from mercast.content.event import Event, EventId, check_event
@@ -19,9 +19,10 @@ from mercast.content.types import Declaration, Types
 from mercast.content.values import check_name
 from mercast.limits import DEFAULTS
 from mercast.matching import Content, Index, Scan, TypedMatcher, Work
+from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.exchange import NOBODY, Cause, Exchange, Key, Request
 from mercast.overlay.linkstate import LinkState
-from mercast.overlay.neighbourhood import Neighbourhood, Outgoing
+from mercast.overlay.neighbourhood import Outgoing
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import ENTRY
@@ -51,7 +52,11 @@ _new = tuple.__new__
 """Makes a named tuple in half of the time that its own constructor takes: for those that each event needs."""
 
 
+View: TypeAlias = tuple[dict[int, int], Iterable[Record]]
+"""Of a cluster: the own links there, and what the others say of theirs."""
+
 _traced = attrgetter("traced")
+_NEW = Seen.NEW
 
 
 class Core(ABC):
@@ -61,9 +66,12 @@ class Core(ABC):
         self.declared = Declared()
         self._knows_types: set[int] = set()
         """Neighbours that have been told all statements."""
-        self.state = LinkState(me, incarnation)
-        self.neighbourhood = Neighbourhood(self.state, self.settings.timing, self.settings.rule)
-        self.exchange = Exchange(me, incarnation, _Listening(self), self.settings.patience)
+        self.clusters = tuple(self._join(place, incarnation) for place in range(len(self.settings.clusters)))
+        """Its places, the first of them at home: where its clients are."""
+        self.state, self.neighbourhood = self.clusters[0].state, self.clusters[0].neighbourhood
+        together = self.settings.all_peer_items, self.settings.all_peer_bytes
+        limits = self.settings.peer_items, self.settings.peer_bytes, together
+        self.exchange = Exchange(me, incarnation, _Listening(self), self.settings.patience, *limits)
         self.work = Work()
         self.clients = Clients(self.make_table())
         self.seen = SeenWindow(own=(me, incarnation))
@@ -72,13 +80,15 @@ class Core(ABC):
         """Events of which a copy came in, for this broker or for others."""
         self._sequence = 0
         self._incarnations: dict[int, int] = {}
-        """Peers that we have met, each with the incarnation that we met."""
+        """Peers that we have met, by their addresses, each with the incarnation that we met."""
         self._lost: dict[int, float] = {}
         """Peers out of reach, and since when."""
-        self._unreachable: dict[int, float] = {}
-        """The same of all brokers, peers or not."""
+        self._whole: dict[int, int] = {}
+        """Peers that have said everything, and in which incarnation."""
+        self._partly: set[int] = set()
+        """Peers that have not, since they were met."""
         self._settle_by: dict[Request, float] = {}
-        self._parked = Parked(DEFAULTS)
+        self.parked = Parked(DEFAULTS)
         self._arrivals: list[tuple[Forward, int, list[Seen] | None]] = []
         """What came in, from whom, and whether it was here before (None: it only passes by). About to be matched, all
         at once, and to be written about."""
@@ -87,6 +97,8 @@ class Core(ABC):
         self.dropped: Counter[str] = Counter()
         """Events by the reason why they went no further."""
         self._sampling, self._samples = self.settings.sampling > 0, sampler(self.settings.sampling)
+        self.most_hops = 0
+        """That any message had when it came here."""
         self._now = 0.0
         self._effects: list[Effect] = []
         self._rows: list[Row] = []
@@ -98,6 +110,7 @@ class Core(ABC):
             stimuli.Subscribe: self._subscribe,
             stimuli.Unsubscribe: self._unsubscribe,
             stimuli.Publish: self._publish,
+            stimuli.Refuse: self._refuse,
             stimuli.Leave: self._leave,
             stimuli.Received: self._received,
             stimuli.LinkUp: self._link_up,
@@ -108,10 +121,16 @@ class Core(ABC):
             stimuli.Batch: self._batch,
         }
 
-    def begin_with(self, now: float, links: dict[int, int], records: Iterable[Record]) -> list[Effect]:
-        """Start with a view of the overlay instead of learning it by messages."""
+    def _join(self, place: int, incarnation: int) -> Cluster:
+        number = self.settings.clusters[place]
+        state = LinkState(self.me, incarnation, self.settings.clusters)
+        return Cluster(place, number, state, self.settings.timing, self.settings.rule)
+
+    def begin_with(self, now: float, links: dict[int, int], records: Iterable[Record], *others: View) -> list[Effect]:
+        """Start with a view of the overlay, in each place, instead of learning it by messages."""
         self._now, self._effects, self._rows, self._outbox = now, [], [], {}
-        self.neighbourhood.begin_with(now, links, records)
+        for cluster, view in zip(self.clusters, ((links, records), *others), strict=True):
+            cluster.neighbourhood.begin_with(now, *view)
         self._look_around()
         return self._done()
 
@@ -128,7 +147,7 @@ class Core(ABC):
 
     def _done(self) -> list[Effect]:
         for control in self.exchange.messages(self._now):
-            self._route(control)
+            self._route(self.clusters[place_of(control.target)], control._replace(target=control.target & NUMBER))
         self._tell_settled()
         effects = self._effects
         if self._rows:
@@ -145,18 +164,27 @@ class Core(ABC):
     def next_deadline(self) -> float:
         return min(
             self.exchange.oldest + self.settings.settle_within,
-            self.neighbourhood.next_deadline(),
+            *(cluster.neighbourhood.next_deadline() for cluster in self.clusters),
             self.exchange.next_deadline(),
             min(self._settle_by.values(), default=float("inf")),
-            self._parked.next_deadline(),
-            min((*self._lost.values(), *self._unreachable.values()), default=float("inf")) + self.settings.purge_after,
+            self.parked.next_deadline(),
+            min(self._out_of_reach(), default=float("inf")) + self.settings.purge_after,
         )
+
+    def _out_of_reach(self) -> Iterator[float]:
+        yield from self._lost.values()
+        for cluster in self.clusters:
+            yield from cluster.unreachable.values()
 
     # -- what a strategy decides -------------------------------------------------------------------------------------
 
     @abstractmethod
     def peers(self) -> Iterable[int]:
-        """The brokers to exchange control state with."""
+        """The addresses of the brokers to exchange control state with."""
+
+    def meet(self, peer: int) -> None:
+        """What it should know of is said before we have said everything."""
+        self.exchange.meet(peer, self.met)
 
     def met(self, peer: int) -> None:  # noqa: B027
         """A new peer, or one that was restarted: say what it should know of from the start."""
@@ -179,6 +207,9 @@ class Core(ABC):
     @abstractmethod
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
 
+    def completed(self, peer: int) -> None:  # noqa: B027
+        """A peer has said everything, since it was met."""
+
     @abstractmethod
     def published(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[int]:
         """Send events of local clients on their way; how many destinations each has."""
@@ -187,7 +218,7 @@ class Core(ABC):
     def forwarded(self, neighbour: int, forward: Forward) -> None:
         """Events came in from a neighbour."""
 
-    def unsent(self, forward: Forward) -> None:
+    def unsent(self, place: int, forward: Forward) -> None:  # noqa: ARG002
         """Events were not sent on, for the link went down. Lost, unless the strategy knows another way."""
         self.drop_all((forward,), "link down")
 
@@ -234,7 +265,7 @@ class Core(ABC):
             interest: Interest = kind(name, filter)
             interest.check(self.types)
             self._check_new(local)
-            self.clients.check_room(local.client, kind)
+            self.clients.check_room(local.client, interest)
         except ContentError as error:
             self._effects.append(Answer(local.client, local.request, refused=str(error)))
             return
@@ -277,6 +308,9 @@ class Core(ABC):
         self.clients.unsubscribe(local)
         self.unsubscribed(local, cause)
 
+    def _refuse(self, asked: stimuli.Refuse) -> None:
+        self._effects.append(Answer(asked.client, asked.request, refused=asked.reason))
+
     def _leave(self, asked: stimuli.Leave) -> None:
         self._tell_settled()  # what came before, under the numbers of then
         for request in [request for request in self._settle_by if request.client == asked.client]:
@@ -293,6 +327,8 @@ class Core(ABC):
         self.exchange.open(request)
         self._settle_by[request] = self._now + self.settings.settle_within
         change(request)
+        for peer in self._partly:
+            self.exchange.wait_for_all(peer, request)  # it may yet say what this request concerns
         self.exchange.close_if_settled(request)
         self._tell_settled()  # at once, for the number may be used anew
 
@@ -310,11 +346,13 @@ class Core(ABC):
         self._send_off(requests, packets)
 
     def _accept(self, asked: stimuli.Publish) -> Packet:
-        client, request, type_, attributes, time, payload, content_type, trace, traced, encoded = asked
-        _check_number(request)
+        client, request, type_, attributes, time, payload, content_type, trace, traced, encoded, plain = asked
+        if request not in REQUESTS:
+            _check_number(request)
         id_ = _new(EventId, (self.me, self.incarnation, self._sequence + 1))
-        said = (id_, type_, attributes, time, client, content_type, trace, payload, encoded, b"")
-        event = check_event(_new(Event, said))
+        event = _new(Event, (id_, type_, attributes, time, client, content_type, trace, payload, encoded, b""))
+        if not (plain and (client, type_) in self.clients.unrestricted):
+            event = check_event(event)  # else all there is to look at was seen by now, the names before
         self.types.check_attributes(type_, event.attributes)
         if (client, type_) not in self.clients.unrestricted:
             self._check_advertised(asked, event)
@@ -357,8 +395,9 @@ class Core(ABC):
             local = Local(asked.client, -asked.request)  # as no client can number it
             if local in self.clients.advertisements:
                 raise ContentError(f"request {asked.request}: number requests upwards from 1, each once")
-            self.clients.check_room(asked.client, Advertisement)
-            self._add_advertisement(local, Advertisement(asked.type), Request(asked.client, -1))
+            implied = Advertisement(asked.type)
+            self.clients.check_room(asked.client, implied)
+            self._add_advertisement(local, implied, Request(asked.client, -1))
         elif not allowed:
             raise ContentError(f"the event lies outside what {asked.client!r} has advertised for type {asked.type!r}")
 
@@ -379,7 +418,7 @@ class Core(ABC):
         """Deliver events that came from a neighbour, but those that were here before; the new ones."""
         seen = self.take_in_soon(forward, neighbour)
         self._take_in_all()
-        return [packet for packet, how in zip(forward.packets, seen, strict=True) if how is Seen.NEW]
+        return list(_new_among(forward.packets, seen))
 
     def take_in_soon(self, forward: Forward, neighbour: int) -> list[Seen]:
         """The same, together with what arrives after it: matching many at once is cheaper."""
@@ -396,13 +435,10 @@ class Core(ABC):
         if not self._arrivals:
             return
         arrivals, self._arrivals = self._arrivals, []
-        new = [
-            packet
-            for forward, _, seen in arrivals
-            if seen is not None
-            for packet, how in zip(forward.packets, seen, strict=True)
-            if how is Seen.NEW
-        ]
+        new: list[Packet] = []
+        for forward, _, seen in arrivals:
+            if seen is not None:
+                new += _new_among(forward.packets, seen)
         interested = iter(self.clients.interested(self.contents(new), new, False))
         for forward, neighbour, seen in arrivals:
             wanted = repeat(NO_CLIENTS) if seen is None else self._take_in(forward, seen, interested)
@@ -411,11 +447,15 @@ class Core(ABC):
     def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[Interested]:
         """For each event, who gets it."""
         packets = forward.packets
-        wanted = [next(interested) if how is Seen.NEW else NO_CLIENTS for how in seen]
+        all_new = seen.count(_NEW) == len(seen)
+        if all_new:
+            wanted = list(islice(interested, len(seen)))
+        else:
+            wanted = [next(interested) if how is _NEW else NO_CLIENTS for how in seen]
         self._deliver(packets, wanted)
-        if self._sampling or forward.traced or seen.count(Seen.NEW) < len(seen):
+        if self._sampling or forward.traced or not all_new:
             for packet, how, clients in zip(packets, seen, wanted, strict=True):
-                if how is not Seen.NEW:
+                if how is not _NEW:
                     self.drop(packet, how.value)
                 elif self._taps(packet):
                     self._write_delivered(packet, clients, forward.hops)
@@ -426,70 +466,91 @@ class Core(ABC):
         if not (self._sampling or forward.traced):
             return
         tapped = [(packet, wanted) for packet, wanted in zip(forward.packets, interested) if self._taps(packet)]  # noqa: B905
-        before = self._received_before.see_all(packet.event.id for packet, _ in tapped)
+        before = self._received_before.see_all([packet.event.id for packet, _ in tapped])
         hops, length = forward.hops, len(forward.destinations) // ENTRY
         for (packet, wanted), seen in zip(tapped, before, strict=True):
-            event, copy = packet.event, FIRST if seen is Seen.NEW else FURTHER
+            event, copy = packet.event, FIRST if seen is _NEW else FURTHER
             self._write(packet, Copied(event.id, event.time, neighbour, hops, length, copy, bool(wanted)))
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
     def _received(self, *arrivals: stimuli.Received) -> None:
+        updates: list[tuple[int, Update]] = []
         for arrival in arrivals:
-            neighbour = self.neighbourhood.neighbours.get(arrival.neighbour)
+            cluster = self.clusters[place_of(arrival.neighbour)]
+            neighbour = cluster.neighbourhood.neighbours.get(arrival.neighbour & NUMBER)
             if neighbour is None:
                 continue  # read before the link went down
             neighbour.last_heard = self._now
             for message in arrival.messages:
+                if type(message) is Update:
+                    updates.append((arrival.neighbour, message))
+                    continue
+                if updates:
+                    self._update(updates)
+                    updates = []
                 if type(message) is Forward:
                     self.forwarded(arrival.neighbour, message)
                 else:
                     self._take_in_all()  # as things were before what follows
-                    self._heard(arrival.neighbour, message)
+                    self._heard(cluster, arrival.neighbour & NUMBER, message)
+        self._update(updates)
         self._take_in_all()
 
-    def _heard(self, neighbour: int, message: Message) -> None:
+    def _update(self, updates: Sequence[tuple[int, Update]]) -> None:
+        """Updates that follow each other: there are new routes once, whoever says how much."""
+        for cluster in self.clusters if updates else ():
+            mine = [
+                (neighbour & NUMBER, update)
+                for neighbour, update in updates
+                if place_of(neighbour) == cluster.place and not self.went_too_far(update.hops, cluster)
+            ]
+            if mine:
+                self._take_in_all()
+                outgoing, news = cluster.neighbourhood.heard_updates(mine)
+                self._send_all(cluster, outgoing)
+                if news:
+                    self._look_around()
+
+    def _heard(self, cluster: Cluster, neighbour: int, message: Message) -> None:
         match message:
             case Control():
-                self._control(message)
+                self._control(cluster, message)
             case Report():
                 self._report(message)
             case HeartBeat():
-                self._send_all(self.neighbourhood.heard_beat(self._now, neighbour, message))
-            case Update():
-                if not self.went_too_far(message.hops):
-                    before = self.state.routes
-                    self._send_all(self.neighbourhood.heard_update(neighbour, message))
-                    if self.state.routes is not before:  # there was news
-                        self._look_around()
+                self._send_all(cluster, cluster.neighbourhood.heard_beat(self._now, neighbour, message))
 
-    def _control(self, message: Control) -> None:
+    def _control(self, cluster: Cluster, message: Control) -> None:
         if message.target == self.me:
-            self.exchange.receive(message, self._now)
-        elif not self.went_too_far(message.hops):
-            self._route(message._replace(hops=message.hops + 1))
+            self.exchange.receive(message._replace(source=cluster.address(message.source)), self._now)
+        elif not self.went_too_far(message.hops, cluster):
+            self._route(cluster, message._replace(hops=message.hops + 1))
 
-    def _route(self, message: Control) -> None:
+    def _route(self, cluster: Cluster, message: Control) -> None:
         """Towards the target; what has no route is lost, and sent again by its source."""
-        hop = self.state.routes.next_hop(message.target)
+        hop = cluster.state.routes.next_hop(message.target)
         if hop != NO_HOP:
-            self.send(hop, message)
+            self.send(cluster.address(hop), message)
 
     def _link_up(self, link: stimuli.LinkUp) -> None:
-        self._send_all(self.neighbourhood.link_up(self._now, link.neighbour, link.cost))
+        cluster = self.clusters[place_of(link.neighbour)]
+        self._send_all(cluster, cluster.neighbourhood.link_up(self._now, link.neighbour & NUMBER, link.cost))
         self._look_around()
 
     def _link_down(self, link: stimuli.LinkDown) -> None:
-        self._send_all(self.neighbourhood.link_down(link.neighbour))
+        cluster = self.clusters[place_of(link.neighbour)]
+        self._send_all(cluster, cluster.neighbourhood.link_down(link.neighbour & NUMBER))
         self._look_around()
 
     def _unsent(self, unsent: stimuli.Unsent) -> None:
         for forward in unsent.forwards:
-            self.unsent(forward._replace(hops=forward.hops - 1))
+            self.unsent(place_of(unsent.neighbour), forward._replace(hops=forward.hops - 1))
         self._take_in_all()
 
     def _retire(self, _: stimuli.Retire) -> None:
-        self._send_all(self.neighbourhood.retire())
+        for cluster in self.clusters:
+            self._send_all(cluster, cluster.neighbourhood.retire())
         self._look_around()
 
     def _look_around(self) -> None:
@@ -501,14 +562,29 @@ class Core(ABC):
         for peer in sorted(now):
             if self._lost.pop(peer, None) is not None:
                 self.exchange.regain(peer)
-            if self._incarnations.get(peer) != self.state[peer].incarnation:
-                self._incarnations[peer] = self.state[peer].incarnation
-                self.exchange.meet(peer)
-                self.met(peer)
-        self._unreachable = {who: self._unreachable.get(who, self._now) for who in self.state.unreachable()}
-        self._tell_types(now & self.neighbourhood.neighbours.keys())
+            incarnation = self.clusters[place_of(peer)].state[peer & NUMBER].incarnation
+            if self._incarnations.get(peer) != incarnation:
+                self._incarnations[peer] = incarnation
+                if not self.is_whole(peer):
+                    self._partly.add(peer)
+                self.meet(peer)
+        neighbours: set[int] = set()
+        for cluster in self.clusters:
+            cluster.look_around(self._now)
+            neighbours |= cluster.neighbours()
+        self._tell_types(now & neighbours)
         self._unpark()
         self.overlay_changed()
+
+    def heard_all(self, peer: int, incarnation: int) -> None:
+        self._whole[peer] = incarnation
+        if self.is_whole(peer):  # else its news has overtaken the news of its restart
+            self._partly.discard(peer)
+        self.completed(peer)
+
+    def is_whole(self, peer: int) -> bool:
+        """Whether it has said everything, as it is now."""
+        return self._whole.get(peer, -1) == self._incarnations.get(peer)
 
     def _tell_types(self, neighbours: set[int]) -> None:
         """Neighbours that are new are told all declarations; news they are told as it comes."""
@@ -528,26 +604,33 @@ class Core(ABC):
 
     # -- events on their way -----------------------------------------------------------------------------------------
 
-    def went_too_far(self, hops: int) -> bool:
+    def went_too_far(self, hops: int, cluster: Cluster) -> bool:
         """Whether a message has been on the way for longer than any way is: it may be going in circles."""
-        return hops > self.settings.least_hops and hops > 2 * len(self.state.reachable)
+        if hops > self.most_hops:
+            self.most_hops = hops
+        return hops > self.settings.least_hops and hops > 2 * len(cluster.state.reachable)
+
+    @property
+    def hop_limit(self) -> int:
+        """Where it is greatest."""
+        return max(self.settings.least_hops, *(2 * len(cluster.state.reachable) for cluster in self.clusters))
 
     def send(self, neighbour: int, message: Message) -> None:
         self._outbox.setdefault(neighbour, []).append(message)
 
-    def _send_all(self, outgoing: Outgoing) -> None:
-        for neighbour, message in outgoing:
+    def _send_all(self, cluster: Cluster, outgoing: Outgoing) -> None:
+        for neighbour, message in cluster.addressed(outgoing):
             self.send(neighbour, message)
 
-    def park(self, forward: Forward) -> None:
+    def park(self, place: int, forward: Forward) -> None:
         """No route now: wait for one, for a while."""
         until = self._now + self.settings.wait_for_route if self._waits_until is None else self._waits_until
-        self.drop_all(self._parked.add(until, forward), "no route")
+        self.drop_all(self.parked.add(until, place, forward), "no route")
 
     def _unpark(self) -> None:
-        for until, forward in self._parked.take():
+        for until, place, forward in self.parked.take():
             self._waits_until = until
-            self.forwarded(self.me, forward)
+            self.forwarded(self.clusters[place].me, forward)
         self._waits_until = None
 
     def drop_all(self, forwards: Iterable[Forward], why: str) -> None:
@@ -575,34 +658,47 @@ class Core(ABC):
         """Towards the broker of the publisher; what has no route is lost."""
         if report.target == self.me:
             self._effects.append(Reported(report.client, report.broker, report.row))
-        elif not self.went_too_far(report.hops):
-            hop = self.state.routes.next_hop(report.target)
+            return
+        way = self.way_to(report.target)
+        if way is not None and not self.went_too_far(report.hops, way[0]):
+            hop = way[0].state.routes.next_hop(way[1])
             if hop != NO_HOP:
-                self.send(hop, report._replace(hops=report.hops + 1))
+                self.send(way[0].address(hop), report._replace(hops=report.hops + 1))
+
+    def way_to(self, broker: int) -> tuple[Cluster, int] | None:
+        """In which cluster to go, and to whom there."""
+        return next(((one, broker) for one in self.clusters if broker in one.state.reachable), None)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
     def _tick(self, _: stimuli.Tick) -> None:
-        beats, silent = self.neighbourhood.beat(self._now)
-        self._send_all(beats)
-        for neighbour in silent:
-            self._effects.append(CloseLink(neighbour, "silent for too long"))
-            self._link_down(stimuli.LinkDown(neighbour))
+        for cluster in self.clusters:
+            beats, silent = cluster.neighbourhood.beat(self._now)
+            self._send_all(cluster, beats)
+            for neighbour in map(cluster.address, silent):
+                self._effects.append(CloseLink(neighbour, "silent for too long"))
+                self._link_down(stimuli.LinkDown(neighbour))
         self._tell_settled()  # what waited for these no longer does
         for request in [request for request, by in self._settle_by.items() if by <= self._now]:
-            self._effects.append(Settled(request.client, request.number, self.exchange.missing(request)))
+            self._effects.append(Settled(request.client, request.number, self._missing(request)))
             self.exchange.give_up(request)
             del self._settle_by[request]
         self.exchange.expire(self._now - self.settings.settle_within)
         for peer in self._due(self._lost):
             del self._lost[peer], self._incarnations[peer]
+            self._partly.discard(peer)
+            self._whole.pop(peer, None)
             self.exchange.part(peer)
-        for broker in self._due(self._unreachable):
-            del self._unreachable[broker]
-            self.state.forget(broker)
-            self.seen.forget(broker)
-            self._received_before.forget(broker)
-        self.drop_all(self._parked.due(self._now), "no route")
+        for cluster in self.clusters:
+            for broker in self._due(cluster.unreachable):
+                del cluster.unreachable[broker]
+                cluster.state.forget(broker)
+                self.seen.forget(broker)
+                self._received_before.forget(broker)
+        self.drop_all(self.parked.due(self._now), "no route")
+
+    def _missing(self, request: Request) -> tuple[int, ...]:
+        return tuple(sorted({peer & NUMBER for peer in self.exchange.missing(request)}))
 
     def _due(self, since: dict[int, float]) -> list[int]:
         """Those that were lost so long ago that what is known of them is to be forgotten."""
@@ -622,8 +718,9 @@ class Core(ABC):
 
     def validate(self) -> None:
         """Assert what must hold between any two stimuli. For tests: it takes time."""
-        assert self.state.me in self.state.reachable
-        assert {neighbour for neighbour, _ in self.state.mine.links} == self.neighbourhood.neighbours.keys()
+        for cluster in self.clusters:
+            assert self.me in cluster.state.reachable
+            assert {who for who, _ in cluster.state.mine.links} == cluster.neighbourhood.neighbours.keys()
         assert self._incarnations.keys() == self.exchange.told.keys()
         assert self.exchange.said.keys() <= self.exchange.told.keys()
         assert self._lost.keys() <= self._incarnations.keys()
@@ -641,8 +738,8 @@ class Core(ABC):
     # -- matching ----------------------------------------------------------------------------------------------------
 
     def contents(self, packets: Iterable[Packet]) -> list[Content]:
-        lineage = self.types.lineage
-        return [(lineage(packet.event.type), packet.event.attributes) for packet in packets]
+        lineage = {type_: self.types.lineage(type_) for type_ in {packet.event.type for packet in packets}}
+        return [(lineage[packet.event.type], packet.event.attributes) for packet in packets]
 
     def make_table(self) -> TypedMatcher:
         return TypedMatcher(Index if self.settings.matcher == "index" else Scan, self.work)
@@ -656,6 +753,12 @@ def together(destinations: bytes, hops: int, packets: Sequence[Packet], note: An
 def _check_number(request: int) -> None:
     if request not in REQUESTS:
         raise ContentError(f"there is no request {request}: number requests upwards from 1 to {REQUESTS[-1]}")
+
+
+def _new_among(packets: Sequence[Packet], seen: list[Seen]) -> Sequence[Packet]:
+    if seen.count(_NEW) == len(seen):
+        return packets
+    return [packet for packet, how in zip(packets, seen, strict=True) if how is _NEW]
 
 
 def _ids(packets: Iterable[Packet]) -> list[EventId]:
@@ -677,3 +780,6 @@ class _Listening:
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         if not isinstance(key, Statement):  # which are never taken back
             self._core.unheard(peer, key, value, cause)
+
+    def completed(self, peer: int, incarnation: int) -> None:
+        self._core.heard_all(peer, incarnation)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
+from mercast.overlay.cluster import Cluster, place_of
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.split import pack
 from mercast.protocol.messages import Forward, Packet
@@ -17,36 +18,40 @@ _packed = lru_cache(maxsize=1024)(pack)
 
 
 class ListRouting(Core):
-    def multicast(self, wanted: Iterable[Iterable[int]], packets: Iterable[Packet], hops: int = 0) -> None:
-        """Send events on their way, each to the brokers that want it; they have crossed so many links to get here."""
+    def multicast(
+        self, wanted: Iterable[Iterable[int]], packets: Iterable[Packet], hops: int = 0, place: int = 0
+    ) -> None:
+        """Send events on their way, each to the entries that want it; they have crossed so many links to get here."""
+        cluster = self.clusters[place]
         for destinations, run in groupby(zip(map(_packed, map(tuple, wanted)), packets, strict=True), _first):
-            self._multicast(together(destinations, hops, [packet for _, packet in run]), self.me)
+            self._multicast(cluster, together(destinations, hops, [packet for _, packet in run]), cluster.me)
 
     def forwarded(self, neighbour: int, forward: Forward) -> None:
-        if self.went_too_far(forward.hops):
-            if neighbour != self.me:  # else it was parked here, and counted when it came
+        cluster = self.clusters[place_of(neighbour)]
+        if self.went_too_far(forward.hops, cluster):
+            if neighbour != cluster.me:  # else it was parked here, and counted when it came
                 self.pass_by(forward, neighbour)
             self._take_in_all()  # rows in the order of what happened: this came last, and is dropped after it came
             self.drop_all((forward,), "hop limit")
         else:
-            self._multicast(forward, neighbour)
+            self._multicast(cluster, forward, neighbour)
 
-    def unsent(self, forward: Forward) -> None:
+    def unsent(self, place: int, forward: Forward) -> None:
         """Their list is split again, over the routes of now."""
-        self.forwarded(self.me, forward)
+        self.forwarded(self.clusters[place].me, forward)
 
-    def _multicast(self, forward: Forward, neighbour: int) -> None:
+    def _multicast(self, cluster: Cluster, forward: Forward, neighbour: int) -> None:
         hops, packets = forward.hops, forward.packets
-        split = self.neighbourhood.split(forward.destinations)
-        if neighbour != self.me and all(hop != self.me for hop, _ in split):
+        split = cluster.neighbourhood.split(forward.destinations)
+        if neighbour != cluster.me and all(hop != self.me for hop, _ in split):
             self.pass_by(forward, neighbour)
         for hop, part in split:
             if hop == self.me:
                 self.arrived(forward, neighbour)
             elif hop == NO_HOP:
-                self.park(Forward(part, hops, packets, forward.note, forward.traced))
+                self.park(cluster.place, Forward(part, hops, packets, forward.note, forward.traced))
             else:
-                self.send(hop, Forward(part, hops + 1, packets, forward.note, forward.traced))
+                self.send(cluster.address(hop), Forward(part, hops + 1, packets, forward.note, forward.traced))
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         """This broker is a destination."""

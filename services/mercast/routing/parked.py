@@ -10,17 +10,22 @@ from mercast.protocol.messages import Forward, Packet
 class Parked:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._waiting: deque[tuple[float, Forward]] = deque()
-        """One event each, with the time that it waits until; in the order that they came in, so nearly by that time."""
+        self._waiting: deque[tuple[float, int, Forward]] = deque()
+        """One event each, with the time that it waits until and the place that it is in (overlay/cluster.py); in the
+        order that they came in, so nearly by that time."""
         self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, until: float, forward: Forward) -> list[Forward]:
+    def add(self, until: float, place: int, forward: Forward) -> list[Forward]:
         """The oldest, if there are too many now: they wait no longer."""
         for packet in forward.packets:
-            self._waiting.append((until, forward._replace(packets=(packet,))))
+            self._waiting.append((until, place, forward._replace(packets=(packet,))))
             self._bytes += _size(packet)
         given_up = []
         while len(self._waiting) > self._limits.parked or self._bytes > self._limits.parked_bytes:
@@ -34,7 +39,7 @@ class Parked:
             due.append(self._next())
         return due
 
-    def take(self) -> Iterator[tuple[float, Forward]]:
+    def take(self) -> Iterator[tuple[float, int, Forward]]:
         """All, to be tried again."""
         taken, self._waiting, self._bytes = self._waiting, deque(), 0
         return iter(taken)
@@ -43,7 +48,7 @@ class Parked:
         return self._waiting[0][0] if self._waiting else float("inf")
 
     def _next(self) -> Forward:
-        _, forward = self._waiting.popleft()
+        *_, forward = self._waiting.popleft()
         self._bytes -= _size(forward.packets[0])
         return forward
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mercast.content.rules import EVERYTHING, Rules
+from mercast.limits import DEFAULTS
 from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.split import Rule
@@ -29,6 +31,19 @@ class Settings:
     sampling: float = 1.0
     """Share of the events that the taps get rows of (routing/sampling.py); those that are traced are always among
     them."""
-    least_hops: int = 16
+    peer_items: int = DEFAULTS.peer_items
+    """Advertisements and subscriptions that one peer may have this broker keep."""
+    peer_bytes: int = DEFAULTS.peer_bytes
+    """The memory of these, about."""
+    all_peer_items: int = DEFAULTS.all_peer_items
+    """The same of all peers together."""
+    all_peer_bytes: int = DEFAULTS.all_peer_bytes
+    """The memory of these, about."""
+    least_hops: int = DEFAULTS.hops
     """The hop limit in a small cluster; in others it is twice the number of brokers. A safety net: never used while
     views agree."""
+    clusters: tuple[int, ...] = (0,)
+    """The numbers of the clusters that it is in, its home first. An edge broker is in several."""
+    exports: Rules = EVERYTHING
+    imports: Rules = EVERYTHING
+    """MERC: events of which types an edge carries out of its home, and into it."""

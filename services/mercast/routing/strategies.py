@@ -2,6 +2,7 @@
 
 from mercast.routing.core import Core
 from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.destination.merc import MERC
 from mercast.routing.filtering.fbr import FBR
 from mercast.routing.filtering.flooding import Flooding
 from mercast.routing.groups.unicast import Unicast
@@ -9,6 +10,7 @@ from mercast.routing.rendezvous.static_hash import StaticHash
 
 STRATEGIES: dict[str, type[Core]] = {
     "ddbr": DDBR,
+    "merc": MERC,
     "fbr": FBR,
     "flooding": Flooding,
     "unicast": Unicast,

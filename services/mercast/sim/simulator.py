@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
+from mercast.overlay.cluster import NUMBER, address_of
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.stimuli import Stimulus
@@ -83,6 +84,8 @@ class Simulator:
         self._agenda: list[tuple[float, int, int, Callable[[], None]]] = []
         self._order = count()
         self._tick_at: dict[int, float] = {}
+        self._addresses: dict[tuple[int, int], int] = {}
+        """Of neighbours, as edge brokers know them."""
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -258,7 +261,7 @@ class Simulator:
                 case Deliver(client, event, subscriptions):
                     self.deliveries.append(Delivery(self.now, broker, client, event, subscriptions))
                 case Send(neighbour, messages):
-                    self._send(broker, neighbour, messages)
+                    self._send(broker, neighbour & NUMBER, messages)
                 case Answer(client, request):
                     self.answers[broker, client, request] = effect
                 case Receipts(client, first, counts):
@@ -272,7 +275,7 @@ class Simulator:
                 case Tap(rows):
                     self.rows += [(broker, row) for row in rows]
                 case CloseLink(neighbour, _):
-                    self._close(broker, neighbour)
+                    self._close(broker, neighbour & NUMBER)
                 case _:
                     raise TypeError(f"nobody carries out a {type(effect).__name__} here")
 
@@ -300,7 +303,7 @@ class Simulator:
     def _arrive(self, one: int, other: int, connection: int, messages: tuple[Any, ...]) -> None:
         def read() -> None:
             if self._connected.get((other, one)) == connection:
-                self._handle(other, stimuli.Received(one, messages))
+                self._handle(other, stimuli.Received(self._address(other, one), messages))
 
         self._when_awake(other, read)
 
@@ -323,7 +326,8 @@ class Simulator:
         connection = next(self._order)
         self._connected[one, other] = self._connected[other, one] = connection
         for me, neighbour in ((one, other), (other, one)):
-            self._handle(me, stimuli.LinkUp(neighbour, self._incarnations[neighbour], self._links[me, neighbour].cost))
+            cost, incarnation = self._links[me, neighbour].cost, self._incarnations[neighbour]
+            self._handle(me, stimuli.LinkUp(self._address(me, neighbour), incarnation, cost))
 
     def _close(self, one: int, other: int) -> None:
         """One end gives up; the other learns of it unless the way there is cut."""
@@ -343,4 +347,15 @@ class Simulator:
     def _disconnect(self, one: int, other: int) -> None:
         """One end is told that its connection is gone."""
         if self._connected.pop((one, other), None) is not None:
-            self._when_awake(one, lambda: self._handle(one, stimuli.LinkDown(other)))
+            self._when_awake(one, lambda: self._handle(one, stimuli.LinkDown(self._address(one, other))))
+
+    def _address(self, me: int, neighbour: int) -> int:
+        """How a broker knows its neighbour. Two brokers have one link, in the first of the clusters that they share."""
+        core, other = self.brokers.get(me), self.brokers.get(neighbour)
+        if core is None or len(core.clusters) == 1:
+            return neighbour
+        known = self._addresses.get((me, neighbour))
+        if known is None and other is not None:
+            shared = (one.place for one in core.clusters if one.number in other.settings.clusters)
+            known = self._addresses[me, neighbour] = address_of(next(shared), neighbour)
+        return neighbour if known is None else known

@@ -54,6 +54,11 @@ class FBR(Core):
     def peers(self) -> Iterable[int]:
         return self.neighbourhood.neighbours.keys() & self.state.reachable
 
+    def meet(self, peer: int) -> None:
+        """Trees that are not repaired take their way from who was heard first: what stood before is said first."""
+        self.exchange.meet(peer)
+        self.met(peer)
+
     def met(self, peer: int) -> None:
         for origin, tree in self.srt.items():
             if tree.last_hop != peer:

@@ -95,7 +95,7 @@ class StaticHash(ListRouting):
             if owner == self.me:
                 counts += self._spread(run, 0)
             else:
-                self._multicast(together(pack([owner]), 0, run, TO_OWNER), self.me)
+                self._multicast(self.clusters[0], together(pack([owner]), 0, run, TO_OWNER), self.me)
                 counts += [1] * len(run)
         return counts
 

@@ -1,0 +1,74 @@
+"""Which edges carry an event out of a cluster: one decider, the broker that makes the list.
+
+A subscription of another cluster is told of by every edge that can reach it. Of each such group of edges one is picked
+by a rendezvous hash of the publisher's broker and the next cluster: a publisher keeps its path while the edges stay the
+same, and publishers spread over them. Where edges reach different things, as few are picked as reach everything.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TypeAlias
+
+from mercast.routing.destination.tellings import Crossed, Telling
+
+Group: TypeAlias = frozenset[Telling]
+
+FIRST_GROUP = 1 << 16
+"""Destinations of a matcher are numbers: those of brokers are lower."""
+
+_REMEMBERED = 10_000
+
+
+class Carriers:
+    def __init__(self, alive: Callable[[int], bool]) -> None:
+        self._alive = alive
+        self._numbers: dict[Group, int] = {}
+        self._groups: list[Group] = []
+        self._picked: dict[tuple[int, Crossed, tuple[int, ...]], tuple[int, ...]] = {}
+
+    def number(self, tellings: Iterable[Telling]) -> int:
+        """The destination that stands for whoever tells so."""
+        group = frozenset(tellings)
+        number = self._numbers.setdefault(group, FIRST_GROUP + len(self._groups))
+        if number == FIRST_GROUP + len(self._groups):
+            self._groups.append(group)
+        return number
+
+    def forget_picks(self) -> None:
+        """Somebody came or went."""
+        self._picked.clear()
+
+    def pick(self, source: int, crossed: Crossed, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """The edges that are to carry an event of a broker, which has crossed these clusters, to all of the groups."""
+        asked = source, crossed, numbers
+        picked = self._picked.get(asked)
+        if picked is None:
+            if len(self._picked) >= _REMEMBERED:
+                self._picked.clear()
+            picked = self._picked[asked] = self._pick(source, crossed, numbers)
+        return picked
+
+    def _pick(self, source: int, crossed: Crossed, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        waiting = [some for number in numbers if (some := self._best(self._groups[number - FIRST_GROUP], crossed))]
+        picked: list[int] = []
+        while waiting:
+            reach = Counter(telling for some in waiting for telling in some)
+            best = max(reach, key=lambda one: (reach[one], _weight(source, one.crossed[-1], one.broker)))
+            picked.append(best.broker)
+            waiting = [some for some in waiting if all(one.broker != best.broker for one in some)]
+        return tuple(sorted(set(picked)))
+
+    def _best(self, group: Group, crossed: Crossed) -> list[Telling]:
+        """Those who can be reached, by the best way that leads into no cluster twice."""
+        able = [one for one in group if self._alive(one.broker) and not set(one.crossed) & set(crossed)]
+        if not able:
+            return []
+        way = min((one.crossed for one in able), key=lambda path: (len(path), path))
+        return [one for one in able if one.crossed == way]
+
+
+@lru_cache(maxsize=65_536)
+def _weight(source: int, cluster: int, broker: int) -> int:
+    return int.from_bytes(blake2b(f"{source} {cluster} {broker}".encode(), digest_size=8).digest())

@@ -1,0 +1,403 @@
+"""MERC: match at edges, route inside clusters (section IV; Algorithm 3).
+
+Inside a cluster an event is routed as by D-DBR, which is what is left where there is one cluster only. An edge broker
+is in several clusters, with tables for each; it carries advertisements, subscriptions and events from one to another.
+
+- What it says for brokers of other clusters it says under its own name, and keeps where the thing was made (`Carried`).
+- All edges carry all advertisements and subscriptions, so nothing is announced anew when one takes over. Events are
+  carried by the edge that their destination list names, and by no other (`carriers.py`).
+- Clusters may form cycles. Of each advertisement a cluster takes one best way, and subscriptions follow only that.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from mercast.content.interest import Advertisement, Interest, Subscription
+from mercast.matching import Content
+from mercast.overlay.cluster import NUMBER, Cluster, place_of
+from mercast.overlay.exchange import NOBODY, Cause, Key
+from mercast.overlay.seen import Seen, SeenWindow
+from mercast.overlay.split import BROKER, CARRY, unpack
+from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
+from mercast.routing.destination.carriers import FIRST_GROUP, Carriers
+from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way
+from mercast.routing.lists import ListRouting
+from mercast.routing.settings import Settings
+
+HOME = 0
+"""The place where clients are."""
+
+
+class Place:
+    """What a broker knows in one of its clusters, besides TRT and SPRT."""
+
+    def __init__(self, core: "MERC", cluster: Cluster) -> None:
+        self._core, self.cluster = core, cluster
+        self.number = cluster.number
+        self.advertisements = Tellings()
+        """R-SRT."""
+        self.subscriptions = Tellings()
+        """R-PRT."""
+        self.matcher = core.make_table()
+        """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
+        self.carriers = Carriers(self._is_there)
+
+    def _is_there(self, broker: int) -> bool:
+        return self._core.is_there(self.cluster.address(broker))
+
+    def way_of(self, advertisement: Origin) -> Way | None:
+        """What subscriptions follow. Who made it in this cluster counts even while out of reach, as in D-DBR."""
+        return self.advertisements.best(advertisement, lambda one: not one.crossed or self._is_there(one.broker))
+
+    def within_reach(self, table: Tellings, origin: Origin) -> Way | None:
+        """What can be carried from here: who tells of it can be reached, and is not this broker as an edge."""
+        me = self._core.me
+        return table.best(origin, lambda one: self._is_there(one.broker) and not (one.crossed and one.broker == me))
+
+    def lay(self, subscription: Origin) -> None:
+        """Have the matcher know who wants what it asks for: the broker itself if it is in this cluster, else edges."""
+        told = self.subscriptions.of(subscription)
+        if subscription in self.matcher:
+            self.matcher.remove(subscription)
+        if told and subscription[0] != self._core.me:
+            made_here = any(not telling.crossed for telling in told)
+            destination = subscription[0] if made_here else self.carriers.number(told)
+            value = next(iter(told.values()))
+            self.matcher.add(subscription, value.type, value.filter, destination)
+
+    def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
+        """The destination list of each event."""
+        return [
+            self._list(tuple(found), packet.event.id.broker, packet.crossed)
+            for packet, found in zip(packets, self.matcher.destinations_many(contents), strict=True)
+        ]
+
+    def _list(self, found: tuple[int, ...], source: int, crossed: Crossed) -> tuple[int, ...]:
+        if not found or found[-1] < FIRST_GROUP:
+            return found
+        brokers = tuple(one for one in found if one < FIRST_GROUP)
+        edges = self.carriers.pick(source, crossed, found[len(brokers) :])
+        return (*brokers, *(CARRY | edge for edge in edges))
+
+
+class MERC(ListRouting):
+    def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
+        super().__init__(me, incarnation, settings)
+        self.places = tuple(Place(self, cluster) for cluster in self.clusters)
+        self._told: dict[int, tuple[set[Origin], set[Origin]]] = {}
+        """The advertisements and the subscriptions that each peer tells of."""
+        self._there: frozenset[int] = frozenset()
+        """Peers that counted when that was looked at last: they can be reached, and have said everything."""
+        self._ways: dict[Origin, tuple[Way | None, ...]] = {}
+        """Of each advertisement, place by place, the way that subscriptions follow."""
+        self._carried = SeenWindow()
+
+    def peers(self) -> Iterable[int]:
+        return frozenset[int]().union(*(cluster.members() for cluster in self.clusters))
+
+    def is_there(self, peer: int) -> bool:
+        if peer & NUMBER == self.me:
+            return True
+        return peer not in self._lost and self.is_whole(peer)
+
+    def _peers_in(self, place: Place) -> list[int]:
+        return [peer for peer in self.exchange.told if place_of(peer) == place.cluster.place]
+
+    def _others(self, place: Place) -> list[Place]:
+        return [one for one in self.places if one is not place]
+
+    def met(self, peer: int) -> None:
+        place = self.places[place_of(peer)]
+        if place is self.places[HOME]:
+            for local, advertisement in self.clients.advertisements.items():
+                self.exchange.tell(peer, local, advertisement, NOBODY)
+        for key in place.advertisements.brought.values():
+            told = place.advertisements.of(key.origin)[Telling(key.crossed, self.me)]
+            self.exchange.tell(peer, key, told, NOBODY)
+
+    # -- from local clients ------------------------------------------------------------------------------------------
+
+    def advertised(self, local: Local, advertisement: Advertisement, cause: Cause) -> None:
+        home = self.places[HOME]
+        for peer in self._peers_in(home):
+            self.exchange.tell(peer, local, advertisement, cause)
+        home.advertisements.put((self.me, local), Telling((), self.me), advertisement)
+        self._carry_advertisement(home, (), (self.me, local), advertisement, cause)
+
+    def unadvertised(self, local: Local, cause: Cause) -> None:
+        home = self.places[HOME]
+        for peer in self._peers_in(home):
+            self.exchange.untell(peer, local, cause)
+        was = home.advertisements.drop((self.me, local), Telling((), self.me))
+        self._carry_advertisement(home, (), (self.me, local), was, cause)
+
+    def subscribed(self, local: Local, subscription: Subscription, cause: Cause) -> None:
+        self.places[HOME].subscriptions.put((self.me, local), Telling((), self.me), subscription)
+        self._tell_wanted(HOME, local, subscription, cause)
+        self._carry_subscription(self.places[HOME], (), (self.me, local), cause)
+
+    def unsubscribed(self, local: Local, cause: Cause) -> None:
+        for peer in self._peers_in(self.places[HOME]):
+            self.exchange.untell(peer, local, cause)
+        self.places[HOME].subscriptions.drop((self.me, local), Telling((), self.me))
+        self._carry_subscription(self.places[HOME], (), (self.me, local), cause)
+
+    # -- from other brokers ------------------------------------------------------------------------------------------
+
+    def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
+        place = self.places[place_of(peer)]
+        origin, telling = _read(key, peer & NUMBER)
+        advertisements, subscriptions = self._told.setdefault(peer, (set(), set()))
+        if isinstance(value, Advertisement):
+            advertisements.add(origin)
+            place.advertisements.put(origin, telling, value)
+            self._carry_advertisement(place, telling.crossed, origin, value, cause)
+        else:
+            subscriptions.add(origin)
+            place.subscriptions.put(origin, telling, value)
+            place.lay(origin)
+            self._carry_subscription(place, telling.crossed, origin, cause)
+
+    def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
+        place = self.places[place_of(peer)]
+        origin, telling = _read(key, peer & NUMBER)
+        table = place.advertisements if isinstance(value, Advertisement) else place.subscriptions
+        table.drop(origin, telling)
+        if all(one.broker != telling.broker for one in table.of(origin)):
+            self._told[peer][table is place.subscriptions].discard(origin)
+        if isinstance(value, Advertisement):
+            self._carry_advertisement(place, telling.crossed, origin, value, cause)
+        else:
+            place.lay(origin)
+            self._carry_subscription(place, telling.crossed, origin, cause)
+        if not any(self._told[peer]):
+            del self._told[peer]
+
+    def completed(self, _peer: int) -> None:
+        self.overlay_changed()
+
+    def overlay_changed(self) -> None:
+        """An edge announces only what it can reach."""
+        for place in self.places:
+            place.carriers.forget_picks()
+        there = frozenset(filter(self.is_there, self._whole))
+        changed, self._there = there ^ self._there, there
+        for peer in sorted(changed & self._told.keys()):
+            place, (advertisements, subscriptions) = self.places[place_of(peer)], self._told[peer]
+            for origin in sorted(advertisements):
+                value = next(iter(place.advertisements.of(origin).values()))
+                self._carry_advertisement(place, (), origin, value, NOBODY)
+            for origin in sorted(subscriptions):
+                self._carry_subscription(place, (), origin, NOBODY)
+
+    def types_changed(self, cause: Cause) -> None:
+        for place in self.places:
+            for origin in sorted(place.advertisements):
+                self._bring_advertisement(place, (), origin, cause)
+        for peer in sorted(self._told):
+            self._review(peer, None, cause)
+
+    # -- across (Algorithm 3) ----------------------------------------------------------------------------------------
+
+    def _carry_advertisement(
+        self, place: Place, crossed: Crossed, origin: Origin, value: Interest, cause: Cause
+    ) -> None:
+        """To all brokers of other clusters (lines 3 to 5); subscriptions follow."""
+        self._bring_advertisement(place, crossed, origin, cause)
+        nowhere = tuple(None for _ in self.places)
+        before, now = self._ways.pop(origin, nowhere), tuple(place.way_of(origin) for place in self.places)
+        if now != nowhere:
+            self._ways[origin] = now
+        for peer in sorted(_concerned(self.places, before, now)):
+            if peer in self.exchange.told:
+                self._review(peer, value, cause)
+
+    def _bring_advertisement(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
+        for into in self._others(place):
+            before, now = self._bring(into, origin, advertisement=True)
+            if before == now and not _came_by(now, crossed, place):
+                continue
+            for peer in self._peers_in(into):
+                if before is not None and before != now:
+                    self.exchange.untell(peer, before, cause)
+                if now is not None:
+                    told = into.advertisements.of(origin)[Telling(now.crossed, self.me)]
+                    self.exchange.tell(peer, now, told, cause)
+
+    def _carry_subscription(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
+        """To brokers of other clusters with advertisements that concern it (lines 6 to 8)."""
+        for into in self._others(place):
+            before, now = self._bring(into, origin, advertisement=False)
+            if before == now and not _came_by(now, crossed, place):
+                continue
+            if before != now:
+                into.lay(origin)
+            if before is not None and before != now:
+                for peer in self._peers_in(into):
+                    self.exchange.untell(peer, before, cause)
+            if now is not None:
+                told = into.subscriptions.of(origin)[Telling(now.crossed, self.me)]
+                self._tell_wanted(into.cluster.place, now, told, cause)
+
+    def _bring(self, into: Place, origin: Origin, *, advertisement: bool) -> tuple[Carried | None, Carried | None]:
+        """Under which name this broker brought it into a cluster before, and does now; the table is as now."""
+        table = into.advertisements if advertisement else into.subscriptions
+        before, way = table.brought.pop(origin, None), self._way_into(into, origin, advertisement)
+        if before is not None:
+            table.drop(origin, Telling(before.crossed, self.me))
+        if way is None:
+            return before, None
+        now = table.brought[origin] = Carried(origin, way.crossed)
+        table.put(origin, Telling(way.crossed, self.me), way.value)
+        return before, now
+
+    def _way_into(self, into: Place, origin: Origin, advertisement: bool) -> Way | None:
+        """From the other clusters, the best: with these crossed, and not this one."""
+        ways = []
+        for place in self._others(into):
+            way = place.within_reach(place.advertisements if advertisement else place.subscriptions, origin)
+            if way is None or into.number in way.crossed:
+                continue
+            if not advertisement or self._may_cross(place, into, way.value.type):
+                ways.append(way._replace(crossed=(*way.crossed, place.number)))
+        return min(ways, key=lambda way: (len(way.crossed), way.crossed), default=None)
+
+    def _may_cross(self, place: Place, into: Place, type: str | None) -> bool:
+        """The rules for what leaves home and what comes home. Subscriptions need none: they follow advertisements."""
+        rules = [self.settings.exports] if place is self.places[HOME] else []
+        rules += [self.settings.imports] if into is self.places[HOME] else []
+        return type is None or not any(rule.against_publishing(self.types.lineage(type)) for rule in rules)
+
+    # -- who wants which subscriptions ---------------------------------------------------------------------------------
+
+    def _tell_wanted(self, place: int, key: Local | Carried, subscription: Interest, cause: Cause) -> None:
+        """Tell those who may have events for it, and take it back from others."""
+        for peer in self._peers_in(self.places[place]):
+            if self._is_wanted(peer, key, subscription):
+                self.exchange.tell(peer, key, subscription, cause)
+            else:
+                self.exchange.untell(peer, key, cause)
+
+    def _review(self, peer: int, advertisement: Interest | None, cause: Cause) -> None:
+        """The same for one peer, of all subscriptions that an advertisement concerns."""
+        for key, subscription in list(self._subscriptions_in(self.places[place_of(peer)])):
+            if advertisement is None or subscription.intersects(self.types, advertisement):
+                if self._is_wanted(peer, key, subscription):
+                    self.exchange.tell(peer, key, subscription, cause)
+                else:
+                    self.exchange.untell(peer, key, cause)
+
+    def _subscriptions_in(self, place: Place) -> Iterator[tuple[Local | Carried, Interest]]:
+        """Those that this broker tells of in a cluster: of its own clients at home, and those that it brings."""
+        if place is self.places[HOME]:
+            yield from self.clients.subscriptions.items()
+        for key in place.subscriptions.brought.values():
+            yield key, place.subscriptions.of(key.origin)[Telling(key.crossed, self.me)]
+
+    def _is_wanted(self, peer: int, key: Local | Carried, subscription: Interest) -> bool:
+        """Match(subscription, R-SRT): whether events that concern it may come by this peer, on their best way."""
+        place, broker = self.places[place_of(peer)], peer & NUMBER
+        source = (
+            next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
+        )
+        for origin in self._told.get(peer, ((), ()))[0]:
+            way = place.way_of(origin)
+            if way is None or broker not in way.brokers or not subscription.intersects(self.types, way.value):
+                continue
+            if source is place:
+                return True
+            onward = source.way_of(origin)  # where the subscription comes from, does this way count?
+            if onward is not None and onward.crossed == (*way.crossed, place.number):
+                return True
+        return False
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def published(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[int]:
+        wanted = self.places[HOME].entries(packets, contents)
+        self.multicast(wanted, packets)
+        return [len(entries) for entries in wanted]
+
+    def arrived(self, forward: Forward, neighbour: int) -> None:
+        place = self.places[place_of(neighbour)]
+        roles = _roles(forward.destinations, self.me)
+        if neighbour != place.cluster.me:  # else it was published here
+            if self.me in roles or place is not self.places[HOME]:  # brought home, where its own clients are
+                self.take_in_soon(forward, neighbour)
+            else:
+                self.pass_by(forward, neighbour)
+        if CARRY | self.me in roles:
+            self._carry(place, forward.packets)
+
+    def _carry(self, place: Place, packets: Sequence[Packet]) -> None:
+        """Into the other clusters, to all who want it there (lines 9 to 11, with R-PRTs)."""
+        seen = self._carried.see_all([packet.event.id for packet in packets])
+        new = [packet for packet, how in zip(packets, seen, strict=True) if how is Seen.NEW]
+        for packet, how in zip(packets, seen, strict=True):
+            if how is not Seen.NEW:
+                self.drop(packet, how.value)
+        for into in self._others(place):
+            going = [
+                packet._replace(crossed=(*packet.crossed, place.number))
+                for packet in new
+                if self._may_cross(place, into, packet.event.type) and self._is_way(place, into, packet)
+            ]
+            if going:
+                self.multicast(into.entries(going, self.contents(going)), going, place=into.cluster.place)
+
+    def _is_way(self, place: Place, into: Place, packet: Packet) -> bool:
+        """Whether events of its publisher come into a cluster this way, and not by another across fewer clusters."""
+        if into.number in packet.crossed:
+            return False
+        made = place.advertisements.made_at(packet.event.id.broker)
+        ways = [way for way in map(into.way_of, made) if way is not None]
+        return not ways or any(way.crossed == (*packet.crossed, place.number) for way in ways)
+
+    def way_to(self, broker: int) -> tuple[Cluster, int] | None:
+        """Towards a broker of another cluster: the first of the edges that bring its advertisements here."""
+        direct = super().way_to(broker)
+        if direct is not None:
+            return direct
+        for place in self.places:
+            for origin in sorted(place.advertisements.made_at(broker)):
+                way = place.within_reach(place.advertisements, origin)
+                if way is not None:
+                    return place.cluster, way.brokers[0]
+        return None
+
+    def validate(self) -> None:
+        super().validate()
+        for place in self.places:
+            mine = {origin for origin in place.subscriptions if origin[0] == self.me}
+            assert set(place.matcher) == set(place.subscriptions) - mine
+            for table in (place.advertisements, place.subscriptions):
+                carried = {Carried(origin, one.crossed) for origin in table for one in table.of(origin)
+                           if one.crossed and one.broker == self.me}  # fmt: skip
+                assert carried == set(table.brought.values())
+
+
+def _read(key: Key, broker: int) -> tuple[Origin, Telling]:
+    """Where something was made, and how a broker tells of it."""
+    if isinstance(key, Carried):
+        return key.origin, Telling(key.crossed, broker)
+    return (broker, key), Telling((), broker)  # type: ignore[return-value]
+
+
+def _came_by(brought: Carried | None, crossed: Crossed, place: Place) -> bool:
+    """Whether it is brought by the very way that something changed on: else nobody has to wait for that."""
+    return brought is not None and brought.crossed == (*crossed, place.number)
+
+
+def _concerned(places: Iterable[Place], before: Iterable[Way | None], now: Iterable[Way | None]) -> Iterator[int]:
+    """Whom to tell other subscriptions than before, as an advertisement comes by other ways."""
+    changes = list(zip(places, before, now, strict=True))
+    turned = any((a and a[::2]) != (b and b[::2]) for _, a, b in changes)  # across other clusters, or it says another
+    for place, a, b in changes:
+        left, right = set(a.brokers if a else ()), set(b.brokers if b else ())
+        yield from map(place.cluster.address, left | right if turned else left ^ right)
+
+
+@lru_cache(maxsize=65_536)
+def _roles(destinations: bytes, me: int) -> frozenset[int]:
+    return frozenset(entry for entry in unpack(destinations) if entry & BROKER == me)

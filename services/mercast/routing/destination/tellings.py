@@ -1,0 +1,72 @@
+"""Who tells of what in a cluster: advertisements (R-SRT) or subscriptions (R-PRT), made there or carried there."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from mercast.content.interest import Interest
+from mercast.protocol.messages import Carried, Origin
+
+Crossed: TypeAlias = tuple[int, ...]
+"""The clusters that something has left, oldest first."""
+
+
+class Telling(NamedTuple):
+    crossed: Crossed
+    """Empty if it was made in this very cluster, by a client of the broker that tells of it."""
+    broker: int
+
+
+class Way(NamedTuple):
+    """The best way that something has come: across the fewest clusters, then the lowest."""
+
+    crossed: Crossed
+    brokers: tuple[int, ...]
+    """All who tell of it by this way: redundant edges."""
+    value: Interest
+
+
+class Tellings:
+    def __init__(self) -> None:
+        self._items: dict[Origin, dict[Telling, Interest]] = {}
+        self.brought: dict[Origin, Carried] = {}
+        """What this broker itself, being an edge, brings into the cluster, and under which name."""
+        self._made_at: dict[int, set[Origin]] = {}
+
+    def put(self, origin: Origin, telling: Telling, value: Interest) -> None:
+        self._items.setdefault(origin, {})[telling] = value
+        self._made_at.setdefault(origin[0], set()).add(origin)
+
+    def drop(self, origin: Origin, telling: Telling) -> Interest:
+        """What was told so."""
+        was = self._items[origin].pop(telling)
+        if not self._items[origin]:
+            del self._items[origin]
+            self._made_at[origin[0]].discard(origin)
+            if not self._made_at[origin[0]]:
+                del self._made_at[origin[0]]
+        return was
+
+    def __iter__(self) -> Iterator[Origin]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def made_at(self, broker: int) -> set[Origin]:
+        return self._made_at.get(broker, set())
+
+    def of(self, origin: Origin) -> dict[Telling, Interest]:
+        return self._items.get(origin, {})
+
+    def best(self, origin: Origin, counts: Callable[[Telling], bool]) -> Way | None:
+        """Among those that count."""
+        tellings = [telling for telling in self.of(origin) if counts(telling)]
+        if not tellings:
+            return None
+        crossed = min((telling.crossed for telling in tellings), key=_length)
+        brokers = tuple(sorted(telling.broker for telling in tellings if telling.crossed == crossed))
+        return Way(crossed, brokers, self._items[origin][Telling(crossed, brokers[0])])
+
+
+def _length(crossed: Crossed) -> tuple[int, Crossed]:
+    return len(crossed), crossed
