@@ -14,7 +14,10 @@ import structlog
 
 from mercast.broker.config import BrokerConfig
 from mercast.broker.counters import Counters
-from mercast.broker.outgoing import Outgoing
+from mercast.broker.last_stimuli import LastStimuli
+from mercast.broker.once import Once
+from mercast.broker.outgoing import PRESSED, Outgoing, OutgoingLink
+from mercast.broker.rates import Pace
 from mercast.broker.recorder import Recorder
 from mercast.membership.members import Members
 from mercast.protocol import stimuli
@@ -25,37 +28,48 @@ from mercast.routing.core import Core
 from mercast.routing.strategies import strategy_named
 from mercast.security.state import Security
 from mercast.wire import replies
-from mercast.wire.peers import encode_message
 
 log = structlog.get_logger()
 
 _PORTION = 256
 """Events that are handled together: enough to share the cost of a turn, few enough for the processor's cache."""
 
+_FIRST_HOP = 1
+"""Of events that were published here."""
+
 
 class Broker:
     def __init__(self, config: BrokerConfig, incarnation: int | None = None) -> None:
         self.config = config
-        self.started = time.time()
+        self.started = time.monotonic()
         self.counters = Counters()
-        self.core = self._make_core(int(self.started * 1000) if incarnation is None else incarnation)
+        self.core = self._make_core(int(time.time() * 1000) if incarnation is None else incarnation)
         self.sessions: dict[str, Outgoing] = {}
         """Clients by the id that they were given."""
-        self.links: dict[int, Outgoing] = {}
+        self.links: dict[int, OutgoingLink] = {}
         """Neighbours."""
         self.members = Members(config.id)
         self.security = Security()
         """What the files of tokens and certificates say."""
+        self.paces: dict[bytes, tuple[Pace, ...]] = {}
+        """How fast all clients of one token publish together, by its hash."""
+        self.strangers: dict[Outgoing, float] = {}
+        """Connections that have not said who they are, and since when."""
+        self.calls: set[Outgoing] = set()
+        """Connections that other brokers have made to the peer port."""
+        self.welcoming = False
+        """Whether clients are listened to: not before this broker is part of the overlay, or has waited for that."""
         self.draining = False
         self.readiness: Callable[[], tuple[bool, str]] = lambda: (False, "starting")
         self._unlink: Callable[[int, str], None] = lambda _neighbour, _reason: None
         self._pending: list[Stimulus] = []
-        self._full: set[int] = set()
-        """Links with so much unsent that publishers have to wait."""
+        self._held_back: dict[int, tuple[set[Outgoing], asyncio.TimerHandle]] = {}
+        """Publishers that have to wait, by the link that has so much unsent."""
         self._timer: asyncio.TimerHandle | None = None
         self._rings = float("inf")
         """When the timer goes off."""
         self._record: Recorder | None = None
+        self.last_stimuli = LastStimuli(config.keep_stimuli, config.keep_stimuli_bytes) if config.keep_stimuli else None
         self._written: set[Outgoing] = set()
         """Sessions that something is to be said to in this turn."""
         self._does: dict[type, Callable[[Any], None]] = {
@@ -68,6 +82,8 @@ class Broker:
             Tap: self._tap,
         }
         self._offset = time.time() - time.monotonic()
+        self.said = Once(self.now)
+        """What the log need not tell again so soon."""
         self._loop = asyncio.get_running_loop()
 
     def _make_core(self, incarnation: int) -> Core:
@@ -97,6 +113,8 @@ class Broker:
     def _begin(self) -> None:
         if self._record is not None:
             self._record.begin(self.core)
+        if self.last_stimuli is not None:
+            self.last_stimuli.begin(self.core)
         for number, declaration in enumerate(self.config.declarations(), 1):
             self.take(stimuli.Declare(str(self.config.types), number, declaration))
 
@@ -121,6 +139,10 @@ class Broker:
             self._loop.call_soon(self._turn)
         self._pending += some
 
+    def hurry(self) -> None:
+        """Handle what waits now: until then it takes much memory, and more of it is about to be read."""
+        self._turn()
+
     def _turn(self) -> None:
         pending, self._pending = self._pending, []
         for some in _portions(pending):
@@ -142,6 +164,8 @@ class Broker:
     def _write_down(self, now: float, stimulus: Stimulus, effects: list[Effect]) -> None:
         if self._record is not None:
             self._record.add(now, stimulus, effects)
+        if self.last_stimuli is not None:
+            self.last_stimuli.add(now, stimulus, len(effects))
 
     def _set_timer(self) -> None:
         deadline = self.core.next_deadline()
@@ -192,19 +216,10 @@ class Broker:
 
     def _send(self, send: Send) -> None:
         link = self.links.get(send.neighbour)
-        if link is None:
-            return
-        full = link.queued > self.config.link_queue_bytes
-        for message in send.messages:
-            if type(message) is Forward:
-                if full:  # control is never dropped for data
-                    self.core.dropped["link queue full"] += len(message.packets)
-                    continue
-                self.counters.forwarded += len(message.packets)
-                link.forward(message, encode_message(message))
-            else:
-                link.out.append(encode_message(message))
-        link.flush()
+        if link is not None:
+            link.send(send.messages)
+            if link.presses:
+                self._hold_back(send)
 
     def _receipts(self, receipts: Receipts) -> None:
         session = self._to(receipts.client)
@@ -238,21 +253,28 @@ class Broker:
 
     # -- pressure ----------------------------------------------------------------------------------------------------
 
-    def link_full(self, neighbour: int, full: bool) -> None:
-        """A link has too much unsent, or no longer: this broker's own publishers wait before anything is dropped.
+    def _hold_back(self, send: Send) -> None:
+        """A link has much unsent: this broker's own clients that publish for it wait, before anything is dropped."""
+        if send.neighbour not in self._held_back:  # not for longer than a neighbour may be silent
+            timing = self.core.settings.timing
+            later = self._loop.call_later(timing.heart_beat * timing.misses, self.let_go, send.neighbour)
+            self._held_back[send.neighbour] = set(), later
+        held, _ = self._held_back[send.neighbour]
+        for message in send.messages:
+            if type(message) is Forward and message.hops == _FIRST_HOP:
+                for publisher in {packet.event.publisher for packet in message.packets}:
+                    session = self.sessions.get(publisher)
+                    if session is not None:
+                        held.add(session)
+                        session.hold(PRESSED, True)
 
-        Those who only subscribe do not: they would not be heard, and think that this broker is gone.
-        """
-        before = bool(self._full)
-        (self._full.add if full else self._full.discard)(neighbour)
-        if bool(self._full) != before:
-            for session in self.sessions.values():
-                if session.publishes:
-                    session.hold(bool(self._full))
-
-    @property
-    def pressed(self) -> bool:
-        return bool(self._full)
+    def let_go(self, neighbour: int) -> None:
+        """Nobody waits for this link any more."""
+        if neighbour in self._held_back:
+            held, later = self._held_back.pop(neighbour)
+            later.cancel()
+            for session in held.difference(*(others for others, _ in self._held_back.values())):
+                session.hold(PRESSED, False)
 
     def other_brokers(self) -> list[str]:
         """Client addresses of the other members that are there."""

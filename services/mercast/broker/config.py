@@ -112,7 +112,7 @@ class BrokerConfig(BaseSettings):
     """Peer addresses of brokers to join the cluster by."""
     links: Listed = []
     """The links of the overlay as id-id, for experiments; by default they follow from the members."""
-    degree: int = Field(default=6, ge=2, multiple_of=2)
+    degree: int = Field(default=6, ge=2, le=DEFAULTS.links, multiple_of=2)
     """Links that each broker of the overlay has, an even number; fewer in small clusters."""
     heart_beat: Seconds = Timing().heart_beat
     """Seconds between heart-beats of neighbours."""
@@ -142,24 +142,51 @@ class BrokerConfig(BaseSettings):
     """Share of the events that the taps get rows of, from 0 to 1; traced events are always among them."""
     record: OptionalPath = None
     """A file to write all stimuli to, for `mercast lab replay`; after a restart the broker goes on in it."""
+    keep_stimuli: int = Field(default=5_000, ge=0)
+    """Turns of which the stimuli are kept in memory for `mercast doctor` (docs/doctor.md); 0 for none."""
+    keep_stimuli_bytes: Size = ByteSize(2 * _MIB)
+    """The size of these stimuli as they came over the wire; in memory they take some times as much."""
     log_format: Literal["console", "json", "auto"] = "auto"
     """Logs for people, or as lines of JSON; auto is console on a terminal and json elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least level that is logged."""
 
     # -- limits ------------------------------------------------------------------------------------------------------
+    publish_events_per_second: int = Field(default=0, ge=0)
+    """What one client may publish; more is slowed, then refused. 0 is no limit: full links slow all publishers anyway,
+    and how much is too much for one of them only its operator knows. Tokens have limits of their own."""
+    publish_bytes_per_second: ByteSize = Field(default=ByteSize(0), ge=0)
+    """The same in bytes of events, headers included."""
     client_queue_bytes: Size = ByteSize(8 * _MIB)
-    """What may wait to be written to one client; one that reads too slowly for it is disconnected."""
-    link_queue_bytes: Size = ByteSize(32 * _MIB)
-    """What may wait to be written to one neighbour: more than to a client, for the events of many travel there."""
+    """What may wait to be written to one client, some ten thousand small events: enough for a pause, and little enough
+    for many slow ones. One that reads too slowly for it is disconnected."""
+    link_queue_bytes: ByteSize = Field(default=ByteSize(32 * _MIB), ge=DEFAULTS.frame_bytes)
+    """What may wait to be written to one neighbour: more than to a client, for the events of many travel there, and at
+    least 4MiB, the largest frame. While much waits, whoever publishes for it waits; events beyond it are dropped."""
     handshake_seconds: Seconds = 5.0
-    """How long a new connection may take to say who it is."""
+    """How long a new connection may take to say who it is: enough for a busy machine, and those that never say it do
+    not add up."""
     drain_seconds: Annotated[FiniteFloat, Field(ge=0)] = 5.0
-    """How long clients may take to move to other brokers after SIGTERM; SIGINT does not wait for them."""
+    """How long a broker may take to leave after SIGTERM: clients move to other brokers, and what waits for clients and
+    neighbours is sent. SIGINT waits for nobody."""
+    max_connection_seconds: Annotated[FiniteFloat, Field(ge=0)] = 0.0
+    """The age at which a client is told to go to another broker, so that clients spread anew; some are told earlier,
+    so that not all leave at once. 0 is any age."""
     max_clients: int = Field(default=15_000, ge=1)
     """Clients connected at a time; fewer if there are no file descriptors for them. Each takes some kilobytes."""
     max_peers: int = Field(default=1_000, ge=1)
-    """Connections that other brokers have made to the peer port at a time."""
+    """Connections that other brokers have made to the peer port at a time: some for each link, and one for each broker
+    that asks who is there."""
+    peer_items: int = Field(default=DEFAULTS.peer_items, ge=1)
+    """Advertisements and subscriptions that one other broker may have this one keep; those beyond are not acknowledged,
+    so that its clients are told that they are not settled here."""
+    peer_bytes: Size = ByteSize(DEFAULTS.peer_bytes)
+    """The memory of these, about: filters may be long."""
+    all_peer_items: int = Field(default=DEFAULTS.all_peer_items, ge=1)
+    """Advertisements and subscriptions that all other brokers together may have this one keep: a neighbour gone wrong
+    might make up brokers, each with room of its own."""
+    all_peer_bytes: Size = ByteSize(DEFAULTS.all_peer_bytes)
+    """The memory of these, about."""
 
     @classmethod
     def settings_customise_sources(
@@ -240,7 +267,7 @@ class BrokerConfig(BaseSettings):
     @classmethod
     def _check_admin_token(cls, value: str) -> str:
         if in_file(value) and not Path(value).is_file():
-            raise ValueError("there is no such file; a token that is given as it is has no slash in it")
+            raise ValueError("there is no file of that name; a token that is given as it is has no slash in it")
         return value
 
     def settings(self) -> Settings:
@@ -254,6 +281,10 @@ class BrokerConfig(BaseSettings):
             settle_within=self.settle_within,
             purge_after=self.purge_after,
             wait_for_route=self.wait_for_route,
+            peer_items=self.peer_items,
+            peer_bytes=self.peer_bytes,
+            all_peer_items=self.all_peer_items,
+            all_peer_bytes=self.all_peer_bytes,
             sampling=self.sampling,
         )
 
@@ -304,7 +335,9 @@ def load(file: Path | None, flags: Mapping[str, Any]) -> BrokerConfig:
         config = BrokerConfig(**values)
         mistakes = [f"{key} ({origins.get(key, 'by default')}): {what}" for key, what in exposed(config)]
     except ValidationError as error:
-        mistakes = [explained(dict(one), origins, BrokerConfig.model_fields) for one in error.errors()]
+        fields = BrokerConfig.model_fields
+        secret = [key for key, one in fields.items() if not one.repr]
+        mistakes = [explained(dict(one), origins, fields, secret) for one in error.errors()]
     if mistakes:
         raise ConfigError("\n".join(["the configuration is not right:", *(f"  {one}" for one in mistakes)]))
     return config

@@ -43,7 +43,8 @@ def _row(key: str, field: FieldInfo) -> str:
     choices = list(STRATEGIES) if key == "strategy" else _choices(field.annotation)
     one_of = f" One of {', '.join(f'`{choice}`' for choice in choices)}." if choices else ""
     cells = (f"`{key}`", f"`{environment_variable(key)}`", _flags(key, field), _default(field))
-    return f"| {' | '.join(cells)} | {field.description}{one_of} |\n"
+    meaning = " ".join((field.description or "").split())
+    return f"| {' | '.join(cells)} | {meaning}{one_of} |\n"
 
 
 def _choices(annotation: Any) -> list[str]:

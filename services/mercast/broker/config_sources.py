@@ -64,7 +64,10 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Given]:
     return {key: Given(value, flag(key)) for key, value in flags.items() if value is not None}
 
 
-def explained(mistake: dict[str, Any], origins: Mapping[str, str], known: Collection[str]) -> str:
+def explained(
+    mistake: dict[str, Any], origins: Mapping[str, str], known: Collection[str], secret: Collection[str] = ()
+) -> str:
+    """One mistake, in words; what was given for a secret key is not told."""
     key, *at = mistake["loc"]
     origin = origins.get(key, "by default")
     if mistake["type"] == "missing":
@@ -77,6 +80,8 @@ def explained(mistake: dict[str, Any], origins: Mapping[str, str], known: Collec
     error = mistake.get("ctx", {}).get("error")
     said = str(error) if error is not None else mistake["msg"].replace("Input should be", "expected", 1)
     what = _PLAINER.get(mistake["type"], said)
+    if key in secret:
+        return f"{key} ({origin}): {what}"
     given = str(mistake["input"]) if isinstance(mistake["input"], Path) else mistake["input"]
     return f"{key}{place} = {given!r} ({origin}): {what}"
 

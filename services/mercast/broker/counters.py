@@ -15,11 +15,14 @@ class Counters:
         "dropped",
         "forbidden",
         "forwarded",
+        "moved",
         "published",
         "received",
         "refused",
         "reloads",
         "slow_clients",
+        "slowed",
+        "too_fast",
     )
 
     def __init__(self) -> None:
@@ -35,6 +38,12 @@ class Counters:
         """Exceptions that should not have been."""
         self.slow_clients = 0
         """Clients that were disconnected because they did not read."""
+        self.moved = 0
+        """Times that clients were told to go elsewhere because of their age."""
+        self.slowed = 0
+        """Times that somebody was not read for a while, for it published too fast."""
+        self.too_fast: Counter[str] = Counter()
+        """Publishes that were refused for that, by whose limit it was."""
         self.denied: Counter[str] = Counter()
         """Connections that were refused or cut off, by the code of the reason."""
         self.forbidden: Counter[str] = Counter()

@@ -1,23 +1,24 @@
 """Connections between brokers: one conversation each, from the first HELLO to the last frame."""
 
 import asyncio
-from collections import deque
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import structlog
 
 from mercast.broker.addresses import parse_address
 from mercast.broker.broker import Broker
-from mercast.broker.outgoing import Outgoing
-from mercast.membership.members import Member, from_json, to_json
+from mercast.broker.on_the_way import OnTheWay
+from mercast.broker.outgoing import Outgoing, OutgoingLink, unacknowledged
+from mercast.membership.members import INCARNATIONS, Member, from_json, to_json
 from mercast.overlay.split import BROKER
-from mercast.protocol.messages import Forward, Message
-from mercast.protocol.stimuli import Received
+from mercast.protocol.messages import Forward, HeartBeat, Message
+from mercast.protocol.stimuli import Received, Unsent
 from mercast.security import tls
 from mercast.security.identity import against_peer, identities
 from mercast.wire import hello
 from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, pong
-from mercast.wire.peers import decode_message, events_in
+from mercast.wire.peers import decode_message, encode_message, events_in, forward_frames
 
 log = structlog.get_logger()
 
@@ -28,8 +29,11 @@ LINKING, ASKING = "broker", "asking"
 IN_HELLO = 256
 """Members that are told in a HELLO, which has to be small; a link tells the others later."""
 
-_AHEAD_BYTES = 2 * 1024 * 1024
-"""What is handed to the network before it is taken, and lost if the link goes down."""
+_AHEAD_BYTES = 256 * 1024
+"""What the network is given before it is taken: enough that it never waits for this broker."""
+
+_PRESSING_BYTES = 2 * 1024 * 1024
+"""What may wait before publishers have to: they are faster when they are not stopped at every moment."""
 
 _CALLERS_BYTES = 1024 * 1024
 """What may wait to be written to one that has called and is not linked."""
@@ -47,24 +51,24 @@ class Host(Protocol):
     broker: Broker
     peer_address: str
     client_address: str
-    calls: set["Link"]
+    calls: set[Outgoing]
 
     def told(self, whom: int | None) -> list[Member]: ...
-    def outlived(self, incarnation: int) -> bool: ...
+    def outlived(self, incarnation: int, teller: int, called: bool) -> bool: ...
     def greeted(self, link: "Link", role: str) -> None: ...
     def lost(self, link: "Link") -> None: ...
     def learn(self, members: list[Member], teller: int) -> None: ...
 
 
-class Link(Outgoing):
+class Link(OutgoingLink):
     def __init__(self, host: Host, role: str | None = None, whom: int | None = None) -> None:
         """`role` is what this side dials for; None if it was called. `whom` is who should be there."""
         super().__init__()
         self.host, self.broker = host, host.broker
         self.role = role
         self.neighbour, self.incarnation = -1, 0
-        self.refused = ""
-        """Why the other side wants no link."""
+        self.refused, self.refuses = "", False
+        """Why there is no link, and whether it is this side that wants none."""
         loop = asyncio.get_running_loop()
         self.greeted: asyncio.Future[None] = loop.create_future()
         """Both sides know each other."""
@@ -75,11 +79,11 @@ class Link(Outgoing):
         self._stuck: asyncio.TimerHandle | None = None
         self._full = False
         """Whether the network takes no more for now."""
-        self._waiting: deque[tuple[Forward, bytes]] = deque()
-        """Events that wait here meanwhile: if the link goes down, they find another way."""
-        self._waiting_bytes = 0
+        self._events = OnTheWay()
         self._secured = self._hung_up = False
         """Whether it is by TLS, and whether this side has closed it."""
+        self.answered = False
+        """Whether it has answered a PING: only a broker that leaves sends one."""
         self._framing = Framing()
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -88,7 +92,7 @@ class Link(Outgoing):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         assert self.transport is not None
-        self.transport.set_write_buffer_limits(high=min(_AHEAD_BYTES, self.broker.config.link_queue_bytes // 4))
+        self.transport.set_write_buffer_limits(high=_AHEAD_BYTES)
         if self.role is None:
             if len(self.host.calls) >= self.broker.config.max_peers:
                 self.refuse("full", f"{len(self.host.calls)} others have called, and this broker takes no more")
@@ -99,6 +103,7 @@ class Link(Outgoing):
         if secured is not None and (why := against_peer(identities(secured.getpeercert()), self.broker.config.cluster)):
             self.refuse("certificate", why)
             return
+        self.broker.strangers[self] = self.broker.now()
         seconds = self.broker.config.handshake_seconds
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
@@ -127,12 +132,13 @@ class Link(Outgoing):
         said = hello.read_json(body)
         if kind == Kind.ERROR:
             self.refused = f"{said.get('code')}: {said.get('reason')}"
-            if self.role is None:  # whoever has called logs it by itself
+            # Whoever has called logs it by itself.
+            if self.role is None and self.broker.said.first("refused", self.host_address, self.refused):
                 log.warning("refused", address=self.address, reason=self.refused)
             raise ConnectionResetError(self.refused)
         if kind != Kind.HELLO:
             raise ProtocolError("the first frame is a HELLO (docs/wire.md)")
-        hello.common_version(said.get("mercast"))
+        self.version = hello.common_version(said.get("mercast"))
         config, role = self.broker.config, hello.field(said, "role", str, "client")
         if role not in (LINKING, ASKING):
             raise ProtocolError("this port is for brokers; clients use the client port")
@@ -141,10 +147,14 @@ class Link(Outgoing):
             raise ProtocolError(f"brokers have numbers from 0 to {BROKER - 1}")
         self._check(said, neighbour)
         members = _members(said.get("members", []))
-        if any(member.id == config.id and self.host.outlived(member.incarnation) for member in members):
-            raise ConnectionResetError("this side begins anew")
         self.incarnation = hello.field(said, "incarnation", int)
+        if self.incarnation not in INCARNATIONS:
+            raise ProtocolError(f"incarnations are numbered 0 to {INCARNATIONS[-1]}")
+        mine = max((member.incarnation for member in members if member.id == config.id), default=0)
+        if self.host.outlived(mine, neighbour, self.role is not None):
+            raise ConnectionResetError("this side begins anew")
         self.neighbour = neighbour
+        self.broker.strangers.pop(self, None)
         self._framing.limit = FRAME_BYTES
         if self._deadline is not None:
             self._deadline.cancel()
@@ -166,7 +176,8 @@ class Link(Outgoing):
         for key, mine in (("cluster", config.cluster), ("strategy", config.strategy)):
             theirs = hello.field(said, key, str)
             if theirs != mine:
-                raise Refusal(key, f"broker {config.id} has {key} {mine!r}, broker {neighbour} has {theirs!r}")
+                both = f"broker {config.id} has {key} {mine!r}, broker {neighbour} has {theirs!r}"
+                raise Refusal(key, f"{both}: give all brokers that shall be linked the same --{key}")
 
     # -- frames ------------------------------------------------------------------------------------------------------
 
@@ -194,15 +205,14 @@ class Link(Outgoing):
             message = decode_message(kind, body, me)
             if message is not None:
                 messages.append(message)
-                if type(message) is Forward:
-                    self.broker.counters.received += len(message.packets)
-                    if len(message.packets) < events_in(body):
-                        self.broker.counters.dropped["unreadable"] += events_in(body) - len(message.packets)
+                self._note(message, body)
             elif kind == Kind.MEMBERS:
                 if self._is_link():
                     self.host.learn(_members(hello.read_json(body).get("members")), self.neighbour)
             elif kind == Kind.PING:
                 self.out.append(pong(body))
+            elif kind == Kind.PONG:
+                self.answered = True
             elif kind == Kind.ERROR:
                 said = hello.read_json(body)
                 code, reason = said.get("code"), said.get("reason")
@@ -212,6 +222,14 @@ class Link(Outgoing):
         if self.out:
             self.flush()
 
+    def _note(self, message: Message, body: bytes) -> None:
+        if type(message) is Forward:
+            self.broker.counters.received += len(message.packets)
+            if len(message.packets) < events_in(body):
+                self.broker.counters.dropped["unreadable"] += events_in(body) - len(message.packets)
+        elif type(message) is HeartBeat and message.echo is not None:
+            self._events.echoed(message.echo)
+
     def _is_link(self) -> bool:
         return self.broker.links.get(self.neighbour) is self
 
@@ -219,60 +237,95 @@ class Link(Outgoing):
 
     @property
     def most_queued(self) -> int:
-        """Events are dropped long before that: it is control, or none of a link's business."""
+        """Only control comes to that much, for events are not written then; or it is none of a link's business."""
         return 2 * self.broker.config.link_queue_bytes if self._is_link() else _CALLERS_BYTES
 
     @property
     def queued(self) -> int:
-        return self.untaken + self._waiting_bytes
+        return self.untaken + self._events.bytes
 
-    def forward(self, message: Forward, encoded: bytes) -> None:
-        if self._full:
-            self._waiting.append((message, encoded))
-            self._waiting_bytes += len(encoded)
-        else:
+    @property
+    def presses(self) -> bool:
+        limit = min(_PRESSING_BYTES, self.broker.config.link_queue_bytes // 4)
+        return self._full and self.queued > limit
+
+    def send(self, messages: Iterable[Message]) -> None:
+        """Events wait until the network takes them, and are dropped if too many do. Control never waits."""
+        for message in messages:
+            if type(message) is Forward:
+                for forward, encoded in forward_frames(message):
+                    if not self._has_room(len(encoded)):
+                        self.broker.core.dropped["link queue full"] += len(forward.packets)
+                    else:
+                        self._events.add(forward, encoded)
+            else:
+                self._fill()
+                if type(message) is HeartBeat:
+                    self._events.beat(message.sent)
+                self.out.append(encode_message(message))
+        self._give()
+
+    def _has_room(self, size: int) -> bool:
+        most = self.broker.config.link_queue_bytes - size
+        if self.queued > most:
+            self._give()
+        return self.queued <= most or not self.queued
+
+    def _give(self) -> None:
+        """To the network, until it has enough."""
+        self._fill()
+        while self.flush():
+            self._fill()
+
+    def _fill(self) -> None:
+        """Take as many events as the network should be given."""
+        more = sum(map(len, self.out))
+        while self._events and not self._full and self.untaken + more <= _AHEAD_BYTES:
+            forward, encoded = self._events.give(self._written + more)
+            self.broker.counters.forwarded += len(forward.packets)
             self.out.append(encoded)
-
-    def unsent(self) -> tuple[Forward, ...]:
-        """The events that wait; they no longer do."""
-        waiting, self._waiting, self._waiting_bytes = self._waiting, deque(), 0
-        return tuple(message for message, _ in waiting)
+            more += len(encoded)
 
     def flush(self) -> int:
         written = super().flush()
         self._written += written
         self.broker.counters.bytes_to_peers += written
+        self._events.taken(self._left)
         return written
 
+    @property
+    def _left(self) -> int:
+        """Bytes that may have left this process. Under TLS all may: how many wait below it cannot be seen."""
+        return self._written if self._secured else self._written - self.untaken
+
     def pause_writing(self) -> None:
+        self._full = True
         if self._is_link():
-            self._full = True
-            self.broker.link_full(self.neighbour, True)
             self._watch()
 
     def resume_writing(self) -> None:
         if self._stuck is not None:
             self._stuck.cancel()
         self._full = False
-        while self._waiting and not self._full:  # writing may fill it again
-            _, encoded = self._waiting.popleft()
-            self._waiting_bytes -= len(encoded)
-            self.out.append(encoded)
-            self.flush()
-        if self._is_link() and not self._full:
-            self.broker.link_full(self.neighbour, False)
+        self._give()  # which may fill it again
+        if not self._events and self._is_link():
+            self.broker.let_go(self.neighbour)
 
     def _watch(self) -> None:
         """It may read slowly. If it reads nothing for as long as it may be silent, it is cut off."""
-        self._taken = self._written - self.untaken
+        self._taken = self._arrived()
         timing = self.broker.core.settings.timing
         self._stuck = asyncio.get_running_loop().call_later(timing.heart_beat * timing.misses, self._look)
 
     def _look(self) -> None:
-        if self._written - self.untaken == self._taken:
+        if self._arrived() <= self._taken:
             self.cut_off()
         else:
             self._watch()
+
+    def _arrived(self) -> int:
+        """Bytes that the other side has taken."""
+        return self._written - self.untaken - (unacknowledged(self.transport) if self.transport else 0)
 
     def cut_off(self) -> None:
         self.broker.counters.denied["slow"] += 1
@@ -283,15 +336,21 @@ class Link(Outgoing):
 
     def refuse(self, code: str, reason: str) -> None:
         self.broker.counters.denied[code] += 1
-        self.refused = self.refused or f"{code}: {reason}"
+        if not self.refused:
+            self.refused, self.refuses = f"{code}: {reason}", True
         who = self.neighbour if self.neighbour >= 0 else self.address
-        log.warning("peer cut off", peer=who, code=code, reason=reason)
+        if self.broker.said.first("peer cut off", self.host_address, code, reason):
+            log.warning("peer cut off", peer=who, code=code, reason=reason)
         self.part(hello.refusal(code, reason))
 
     def close(self) -> None:
         self._hung_up = True
-        if self.transport is not None:
-            self.transport.close()
+        self.part()
+
+    def eof_received(self) -> None:
+        """The other side reads no more either: what waits is not for it."""
+        if self._is_link():
+            super().cut_off()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._secured and not (self.refused or self.greeted.done() or self._hung_up):
@@ -300,7 +359,13 @@ class Link(Outgoing):
         for timer in (self._deadline, self._stuck):
             if timer is not None:
                 timer.cancel()
+        self.broker.strangers.pop(self, None)
         self.host.lost(self)
+        unsent, uncertain = self._events.end(self._left)
+        if unsent:
+            self.broker.take(Unsent(self.neighbour, unsent))
+        if uncertain:
+            self.broker.core.dropped["link down"] += uncertain
         if not self.closed.done():
             self.closed.set_result(None)
 

@@ -5,6 +5,7 @@ import errno
 import resource
 import signal
 import ssl
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
@@ -14,22 +15,23 @@ from pathlib import Path
 import structlog
 
 from mercast import __version__, garbage
+from mercast.broker import descriptors
 from mercast.broker.addresses import Address, parse_address
 from mercast.broker.admin import Admin
 from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
 from mercast.broker.config_security import half_protected, unprotected
 from mercast.broker.config_sources import ConfigError
+from mercast.broker.draining import Draining
 from mercast.broker.links import Link
+from mercast.broker.outgoing import EARLY
 from mercast.broker.overlay import Overlay
 from mercast.broker.recorder import Recorder
 from mercast.broker.reloading import Reloading, Reread
-from mercast.broker.sessions import Session
+from mercast.broker.sessions import STOPPED, Session
 from mercast.matching import prepare
-from mercast.protocol.stimuli import Retire
 from mercast.security.state import Security
 from mercast.security.tls import Door
-from mercast.wire import replies
 
 log = structlog.get_logger()
 
@@ -37,12 +39,18 @@ _BACKLOG = 4096
 """Connections that wait to be accepted: after a restart all clients come at once."""
 
 
-_LOOK = 0.05
-"""Seconds between two looks whether all clients have left."""
-
-
 _OTHER_FILES = 256
 """File descriptors for listeners, links, admins and what Python has open; the rest is for clients."""
+
+
+_ALONE_AFTER = 3.0
+"""Seconds that clients wait for a broker to be part of the overlay, at most."""
+
+_LOOK = 0.02
+"""Seconds between two looks whether it is."""
+
+_LONG = 1.0
+"""Seconds without a word after which people wonder."""
 
 
 class StartError(Exception):
@@ -53,13 +61,24 @@ def run(config: BrokerConfig, reread: Reread | None = None) -> None:
     """Until SIGTERM, which lets clients go elsewhere first, or SIGINT, which does not wait. `reread` is for SIGHUP."""
     garbage.seldom()
     if config.matcher == "index":
-        prepare()  # takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat
+        _prepare()
     try:
         import uvloop
     except ImportError:
         asyncio.run(_serve(config, reread))
     else:
         uvloop.run(_serve(config, reread))
+
+
+def _prepare() -> None:
+    """Takes seconds where nothing is on disk yet: longer than neighbours wait for a heart-beat."""
+    told = threading.Timer(_LONG, log.info, ["preparing: code is compiled, once for this machine"])
+    told.daemon = True
+    told.start()
+    try:
+        prepare()
+    finally:
+        told.cancel()
 
 
 def room_for_clients() -> float:
@@ -79,6 +98,8 @@ async def _serve(config: BrokerConfig, reread: Reread | None) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
+    early = asyncio.Event()
+    loop.add_signal_handler(signal.SIGHUP, early.set)
     given, room = config.max_clients, room_for_clients()
     if given > room:
         config = config.model_copy(update={"max_clients": room})
@@ -86,6 +107,8 @@ async def _serve(config: BrokerConfig, reread: Reread | None) -> None:
             reread = partial(_with_room, reread, room)
     async with running(config, reread) as node:
         loop.add_signal_handler(signal.SIGHUP, node.reloading.hang_up)
+        if early.is_set():
+            node.reloading.hang_up()
         if given > room:
             log.warning("max_clients is lowered: there are too few file descriptors", given=given, to=room)
         garbage.settled()
@@ -108,25 +131,9 @@ class Node:
     _live: set[Session]
 
     async def drain(self) -> None:
-        """Take no more clients, give those that are here time to go elsewhere, and have events go around.
-
-        Links carry all in order: once the neighbours see the overlay as this broker does, nothing more comes by here.
-        """
-        broker = self.broker
-        broker.draining = True
-        broker.take(Retire())
-        retired = broker.now()
+        """Take no more clients, and leave with nothing undone."""
         self._clients.close()
-        others = broker.other_brokers()
-        log.info("draining", clients=len(self._live), others=others)
-        for session in self._live:
-            session.out.append(replies.drain(others))
-            session.flush()
-        until = broker.now() + broker.config.drain_seconds
-        while others and broker.now() < until:
-            if not self._live and broker.core.neighbourhood.is_known_since(retired):
-                break
-            await asyncio.sleep(_LOOK)
+        await Draining(self.broker, self._live).run()
 
 
 @asynccontextmanager
@@ -163,8 +170,12 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
             await stack.enter_async_context(_admin(broker, config.admin_listen))
         broker.begin(record, overlay.unlink)
         overlay.begin()
+        welcoming = asyncio.create_task(_welcome(broker, live))
+        stack.callback(welcoming.cancel)
         watching = asyncio.create_task(reloading.watch())
         stack.callback(watching.cancel)
+        looking = asyncio.create_task(descriptors.watch())
+        stack.callback(looking.cancel)
         _tell_of_security(config)
         log.info(
             "started",
@@ -180,7 +191,7 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
             broker.end()
             overlay.end()
             for session in list(live):
-                session.refuse("draining", "this broker has stopped")
+                session.end(*STOPPED)
             for link in list(broker.links.values()):
                 if isinstance(link, Link):
                     link.close()
@@ -188,18 +199,31 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
             log.info("stopped")
 
 
+async def _welcome(broker: Broker, live: set[Session]) -> None:
+    """Listen to clients once the broker is part of the overlay: before, it would know of nobody else's, and think that
+    their subscriptions have reached everyone. Not for ever: the others may not be there."""
+    until = broker.now() + min(_ALONE_AFTER, broker.config.handshake_seconds / 2)
+    while not broker.ready()[0] and broker.now() < until:
+        await asyncio.sleep(_LOOK)
+    broker.welcoming = True
+    for session in live:
+        session.hold(EARLY, False)
+
+
 def _behind_tls(
     broker: Broker, make: Callable[[], asyncio.Protocol], which: Callable[[Security], ssl.SSLContext | None]
 ) -> Callable[[], asyncio.Protocol]:
     """Each connection by the certificates that count when it comes."""
+    opening: set[asyncio.Task[None]] = set()
 
     def failed(address: str, reason: str) -> None:
         broker.counters.denied["tls"] += 1
-        log.warning("no TLS", address=address, reason=reason)
+        if broker.said.first("no TLS", address.rpartition(":")[0], reason):
+            log.warning("no TLS", address=address, reason=reason)
 
     def made() -> asyncio.Protocol:
         context = which(broker.security)
-        return make() if context is None else Door(make, context, broker.config.handshake_seconds, failed)
+        return make() if context is None else Door(make, context, broker.config.handshake_seconds, failed, opening)
 
     return made
 

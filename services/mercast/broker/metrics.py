@@ -70,6 +70,12 @@ class BrokerCollector(Collector):
         yield _counters("mercast_connections_denied", denied, "code", counters.denied)
         forbidden = "Requests that a client's token does not allow."
         yield _counters("mercast_requests_denied", forbidden, "request", counters.forbidden)
+        slowed = "Times that a publisher was not read for a while, for it published too fast."
+        yield CounterMetricFamily("mercast_publishers_slowed", slowed, counters.slowed)
+        too_fast = "Publishes that were refused, by the limit that they broke."
+        yield _counters("mercast_events_refused", too_fast, "reason", counters.too_fast)
+        moved = "Times that clients were told to go to other brokers because of the age of their connections."
+        yield CounterMetricFamily("mercast_clients_moved", moved, counters.moved)
         yield from self._security()
         of_clients = {"in": counters.bytes_from_clients, "out": counters.bytes_to_clients}
         of_peers = {"in": counters.bytes_from_peers, "out": counters.bytes_to_peers}
@@ -110,21 +116,40 @@ class BrokerCollector(Collector):
         subscriptions, advertisements = len(core.clients.subscriptions), len(core.clients.advertisements)
         yield GaugeMetricFamily("mercast_subscriptions", "Subscriptions of local clients.", subscriptions)
         yield GaugeMetricFamily("mercast_advertisements", "Advertisements of local clients.", advertisements)
+        refused = "Messages with control state that was not taken in, for its broker had as much kept here as it may."
+        yield CounterMetricFamily("mercast_control_refused", refused, core.exchange.refused)
 
     def _limits(self) -> Iterator[Metric]:
         """The use of a limit that each connection has to itself is that of the one nearest to it."""
-        broker, declared = self._broker, self._broker.core.declared
+        broker, core, config = self._broker, self._broker.core, self._broker.config
+        queued = max(_queued(broker.sessions), default=0), max(_queued(broker.links), default=0)
+        said = [one.size for one in core.exchange.said.values()]
+        subscriptions, advertisements, client_bytes = core.clients.most_of_one()
+        now = broker.now()
         limit = GaugeMetricFamily("mercast_limit", "What may be.", labels=["name"])
         used = GaugeMetricFamily("mercast_limit_used", "How much of it there is.", labels=["name"])
-        for name, most, now in (
-            ("max_clients", broker.config.max_clients, len(broker.sessions)),
-            ("client_queue_bytes", broker.config.client_queue_bytes, max(_queued(broker.sessions), default=0)),
-            ("link_queue_bytes", broker.config.link_queue_bytes, max(_queued(broker.links), default=0)),
-            ("types", DEFAULTS.types, len(declared.types.declared)),
-            ("declarations", DEFAULTS.declarations, len(declared.statements)),
+        for name, most, use in (
+            ("max_clients", config.max_clients, len(broker.sessions)),
+            ("max_peers", config.max_peers, len(broker.calls)),
+            ("client_queue_bytes", config.client_queue_bytes, queued[0]),
+            ("link_queue_bytes", config.link_queue_bytes, queued[1]),
+            ("handshake_seconds", config.handshake_seconds, now - min(broker.strangers.values(), default=now)),
+            ("subscriptions", DEFAULTS.subscriptions, subscriptions),
+            ("advertisements", DEFAULTS.advertisements, advertisements),
+            ("client_bytes", DEFAULTS.client_bytes, client_bytes),
+            ("brokers", DEFAULTS.brokers, len(core.state)),
+            ("hops", core.hop_limit, core.most_hops),
+            ("peer_items", config.peer_items, max((items for items, _ in said), default=0)),
+            ("peer_bytes", config.peer_bytes, max((size for _, size in said), default=0)),
+            ("all_peer_items", config.all_peer_items, core.exchange.said_by_all.items),
+            ("all_peer_bytes", config.all_peer_bytes, core.exchange.said_by_all.bytes),
+            ("parked", DEFAULTS.parked, len(core.parked)),
+            ("parked_bytes", DEFAULTS.parked_bytes, core.parked.bytes),
+            ("types", DEFAULTS.types, len(core.declared.types.declared)),
+            ("declarations", DEFAULTS.declarations, len(core.declared.statements)),
         ):
             limit.add_metric([name], most)
-            used.add_metric([name], now)
+            used.add_metric([name], use)
         yield limit
         yield used
 

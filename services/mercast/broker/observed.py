@@ -1,10 +1,11 @@
 """What metrics and admin HTTP read of a broker. They only read."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
 
 from mercast.broker.config import BrokerConfig
 from mercast.broker.counters import Counters
+from mercast.broker.last_stimuli import LastStimuli
 from mercast.routing.core import Core
 from mercast.security.state import Security
 
@@ -26,6 +27,10 @@ class ObservedLink(Protocol):
 
     @property
     def address(self) -> str: ...
+    @property
+    def version(self) -> int:
+        """Of the wire that both speak."""
+
     @property
     def queued(self) -> int:
         """Bytes that wait to be written."""
@@ -54,10 +59,22 @@ class Observed(Protocol):
     @property
     def members(self) -> Mapping[int, ObservedMember]: ...
     @property
+    def calls(self) -> Collection[object]:
+        """Connections that other brokers have made."""
+
+    @property
+    def strangers(self) -> Mapping[Any, float]:
+        """Connections that have not said who they are, and since when."""
+
+    @property
+    def last_stimuli(self) -> LastStimuli | None: ...
+    @property
     def draining(self) -> bool: ...
     @property
     def started(self) -> float:
-        """Seconds since the epoch."""
+        """By the clock that nobody sets, as `time.monotonic` has it."""
+
+    def now(self) -> float: ...
 
     def ready(self) -> tuple[bool, str]:
         """Whether clients should come here; the reason, if not."""

@@ -2,10 +2,17 @@
 
 import asyncio
 import socket
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from fcntl import ioctl
+from termios import TIOCOUTQ
 from typing import cast
 
-from mercast.protocol.messages import Forward
+from mercast.protocol.messages import Message
+
+PRESSED, TOO_FAST, EARLY = "pressed", "too fast", "early"
+"""Why somebody is not read: links are full, it publishes more than it may, or this broker has just been started."""
 
 _LAST_WORDS = 5.0
 """Seconds that somebody who is cut off has to read why."""
@@ -31,8 +38,10 @@ class Outgoing(asyncio.Protocol, ABC):
         self.transport: asyncio.Transport | None = None
         self.out: list[bytes] = []
         """Frames that were not written yet."""
-        self.publishes = False
-        """Whether events have come from here that others had to be asked about: it may have to wait."""
+        self._held: set[str] = set()
+        """Why nothing is read for now."""
+        self.version = 0
+        """Of the wire, on this connection; 0 until both sides have said which they speak."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -48,6 +57,11 @@ class Outgoing(asyncio.Protocol, ABC):
         return f"{peer[0]}:{peer[1]}" if peer else "?"
 
     @property
+    def host_address(self) -> str:
+        """The same without the port, which is another one each time that somebody calls."""
+        return self.address.rpartition(":")[0]
+
+    @property
     def untaken(self) -> int:
         """Bytes that were written, and that the other side has not taken yet."""
         return self.transport.get_write_buffer_size() if self.transport else 0
@@ -60,11 +74,7 @@ class Outgoing(asyncio.Protocol, ABC):
     @property
     @abstractmethod
     def most_queued(self) -> int:
-        """Bytes; whoever takes so little of what is written that more waits is cut off."""
-
-    def forward(self, message: Forward, encoded: bytes) -> None:  # noqa: ARG002
-        """Events; `encoded` is what they are on the wire."""
-        self.out.append(encoded)
+        """Bytes; whoever takes so little of what was written that more is left is cut off."""
 
     def flush(self) -> int:
         """Write what there is; how many bytes."""
@@ -74,7 +84,7 @@ class Outgoing(asyncio.Protocol, ABC):
         data = b"".join(self.out) if len(self.out) > 1 else self.out[0]
         self.out.clear()
         self.transport.write(data)
-        if self.queued > self.most_queued:
+        if self.untaken > self.most_queued:
             self.cut_off()
         return len(data)
 
@@ -83,19 +93,40 @@ class Outgoing(asyncio.Protocol, ABC):
         if self.transport is not None:
             self.transport.abort()
 
-    def hold(self, on: bool) -> None:
-        """Stop reading, or go on."""
-        if self.transport is None or self.transport.is_closing():
+    def hold(self, why: str, on: bool) -> None:
+        """Stop reading for a reason, or go on as soon as no other is left."""
+        before = bool(self._held)
+        (self._held.add if on else self._held.discard)(why)
+        if bool(self._held) == before or self.transport is None or self.transport.is_closing():
             return
         if on:
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()
 
-    def part(self, last_words: bytes) -> None:
-        """Say this, and close when it has been taken."""
-        self.out.append(last_words)
+    def part(self, *last_words: bytes) -> None:
+        """Say this, and close when it has been taken, or after a while."""
+        self.out += last_words
         self.flush()
         if self.transport is not None:
             self.transport.close()
             asyncio.get_running_loop().call_later(_LAST_WORDS, self.transport.abort)
+
+
+class OutgoingLink(Outgoing):
+    @abstractmethod
+    def send(self, messages: Iterable[Message]) -> None: ...
+
+    @property
+    @abstractmethod
+    def presses(self) -> bool:
+        """So much waits that whoever publishes more for it has to wait."""
+
+
+def unacknowledged(transport: asyncio.BaseTransport) -> int:
+    """Bytes that this system has taken for a connection, and the other one has not; 0 where that cannot be known."""
+    connection = transport.get_extra_info("socket")
+    try:
+        return int.from_bytes(ioctl(connection.fileno(), TIOCOUTQ, bytes(4)), sys.byteorder)
+    except (AttributeError, OSError):
+        return 0

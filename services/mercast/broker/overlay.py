@@ -17,7 +17,7 @@ from mercast.broker.links import ASKING, IN_HELLO, LINKING, Link
 from mercast.broker.seeking import LATE, SOON, Seeking, until
 from mercast.membership.members import Member, to_json
 from mercast.overlay.construct import neighbours
-from mercast.protocol.stimuli import LinkDown, LinkUp, Unsent
+from mercast.protocol.stimuli import LinkDown, LinkUp
 from mercast.security import tls
 from mercast.wire.frames import Kind, frame
 
@@ -26,13 +26,18 @@ log = structlog.get_logger()
 _WATCH = 1.0
 """Seconds between two looks at who is there."""
 
+_AHEAD = 30 * 24 * 3600.0
+"""Seconds that a clock may have been set back by since an earlier life: more is a lie, or a clock without a battery."""
+
+_MILLISECONDS = 1000
+"""Of a second: what incarnations count."""
+
 
 class Overlay:
     def __init__(self, broker: Broker, peer_address: str, client_address: str) -> None:
         self.broker = broker
         self.peer_address, self.client_address = peer_address, client_address
-        self.calls: set[Link] = set()
-        """Connections that others have made to the peer port."""
+        self.calls = broker.calls
         self._me = broker.config.id
         self._keepers: dict[int, asyncio.Task[None]] = {}
         """A task for each neighbour that there should be a link to."""
@@ -42,6 +47,7 @@ class Overlay:
         seeds = [seed for seed in broker.config.seeds if seed != peer_address]
         self._seeking = Seeking(broker.members, seeds, self._ask, broker.now)
         self._was_ready = False
+        self._asking_back: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
@@ -54,7 +60,7 @@ class Overlay:
         self._rewire()
 
     def end(self) -> None:
-        for task in (*self._keepers.values(), *self._tasks):
+        for task in (*self._keepers.values(), *self._tasks, *filter(None, [self._asking_back])):
             task.cancel()
 
     # -- who should be a neighbour -----------------------------------------------------------------------------------
@@ -99,11 +105,12 @@ class Overlay:
     async def _watch(self) -> None:
         """Who is part of the overlay is there. Who was heard of, and has been away for long, will not come back."""
         since: dict[int, float] = {}
-        broker = self.broker
+        broker, overfull = self.broker, set[int]()
         while True:
             await asyncio.sleep(_WATCH)
             now = broker.now()
             broker.members.see(broker.core.state.reachable, now)
+            overfull = self._tell_of(overfull)
             self._ready()  # from the moment it is, whether anybody asks or not
             lost = broker.members.keys() - broker.members.present(now) - broker.members.fixed
             since = {id: since.get(id, now) for id in lost}
@@ -112,6 +119,20 @@ class Overlay:
                     log.info("member forgotten", member=id)
                     broker.members.forget(id)
             self._rewire()
+
+    def _tell_of(self, known: set[int]) -> set[int]:
+        """Log the peers that have this broker keep as much as they may, each when it is found out."""
+        exchange, config = self.broker.core.exchange, self.broker.config
+        for peer in exchange.overfull.keys() - known:
+            items, size = exchange.said[peer].size
+            reason = (
+                f"it may have {config.peer_items} items (peer_items) of {config.peer_bytes} bytes (peer_bytes) kept, "
+                f"and all peers {config.all_peer_items} (all_peer_items) of {config.all_peer_bytes} (all_peer_bytes)"
+            )
+            log.warning(
+                "peer refused: more control state is not taken in", peer=peer, reason=reason, items=items, bytes=size
+            )
+        return set(exchange.overfull)
 
     # -- links -------------------------------------------------------------------------------------------------------
 
@@ -138,7 +159,7 @@ class Overlay:
         return await self._call(address, ASKING, whom)
 
     async def _call(self, address: str, role: str, whom: int | None) -> str | None:
-        """Dial somebody. Empty once both know each other, else why the other side refuses; None if nobody answers."""
+        """Dial somebody. Empty once both know each other, else who refuses and why; None if nobody answers."""
         link = Link(self, role, whom)
         try:
             host, port = parse_address(address)
@@ -152,8 +173,9 @@ class Overlay:
             link.close()
             return None
         if link.refused:
-            log.warning("refused", address=address, reason=link.refused)
-            return link.refused
+            if self.broker.said.first("refused", address, link.refused):
+                log.warning("refused", address=address, reason=link.refused)
+            return f"{'is refused' if link.refuses else 'refuses'}: {link.refused}"
         return "" if link.greeted.done() else None
 
     def greeted(self, link: Link, role: str) -> None:
@@ -171,10 +193,9 @@ class Overlay:
     def _link(self, neighbour: int, link: Link) -> None:
         before = self.broker.links.get(neighbour)
         if isinstance(before, Link):  # the other side has given that one up
-            self.lost(before)
-            before.close()
+            self.unlink(neighbour, "replaced by another")
         self.broker.links[neighbour] = link
-        log.info("linked", neighbour=neighbour, address=link.address)
+        log.info("linked", neighbour=neighbour, address=link.address, version=link.version)
         if rest := self.told(neighbour)[IN_HELLO:]:
             link.out.append(frame(Kind.MEMBERS, orjson.dumps({"members": to_json(rest)})))
             link.flush()
@@ -184,12 +205,9 @@ class Overlay:
         self.calls.discard(link)
         if self.broker.links.get(link.neighbour) is link:
             del self.broker.links[link.neighbour]
-            self.broker.link_full(link.neighbour, False)  # nobody waits for it any more
+            self.broker.let_go(link.neighbour)
             log.info("link lost", neighbour=link.neighbour)
             self.broker.take(LinkDown(link.neighbour))
-            unsent = link.unsent()
-            if unsent:
-                self.broker.take(Unsent(link.neighbour, unsent))
 
     def unlink(self, neighbour: int, reason: str) -> None:
         """The core has given a link up, or it is no longer wanted."""
@@ -215,19 +233,37 @@ class Overlay:
             return
         log.info("members", new=[member.id for member in news], all=len(self.broker.members))
         said = frame(Kind.MEMBERS, orjson.dumps({"members": to_json(news)}))
-        for neighbour, link in self.broker.links.items():
+        for neighbour, link in list(self.broker.links.items()):
             if neighbour != teller:
                 link.out.append(said)
                 link.flush()
         self._seeking.heard_of_more()
         self._rewire()
 
-    def outlived(self, incarnation: int) -> bool:
-        """Others have met a later incarnation of this broker: its clock was set back. Whether it begins anew."""
-        if self._was_ready or incarnation <= self.broker.core.incarnation:
+    def outlived(self, incarnation: int, teller: int, called: bool) -> bool:
+        """Others have met a later incarnation of this broker: its clock was set back. Whether it begins anew.
+
+        Anybody can call and say so: whom this broker has not called itself it calls back, and asks.
+        """
+        broker = self.broker
+        if self._was_ready or incarnation <= broker.core.incarnation:
+            return False
+        if incarnation > _MILLISECONDS * (broker.now() + _AHEAD):
+            if broker.said.first("no earlier life", str(teller)):
+                reason = "it lies too far beyond the clock; if that is wrong, set it right and start this broker again"
+                log.warning("no earlier life of this broker", told_by=teller, incarnation=incarnation, reason=reason)
+            return False
+        if not called:
+            if self._asking_back is None or self._asking_back.done():
+                self._asking_back = asyncio.create_task(self._ask_back(teller))
             return False
         log.warning("the clock is behind an earlier life of this broker", incarnation=incarnation)
-        for neighbour in list(self.broker.links):
+        for neighbour in list(broker.links):
             self.unlink(neighbour, "begins anew")
-        self.broker.begin_anew(incarnation + 1)
+        broker.begin_anew(incarnation + 1)
         return True
+
+    async def _ask_back(self, id: int) -> None:
+        member = self.broker.members.get(id)
+        if member is not None:
+            await self._ask(member.peer, id)

@@ -1,7 +1,7 @@
 """The overlay as a broker sees it, in plain data: itself, members, its links, and all brokers and links it knows of."""
 
 from os import getpid
-from time import time
+from time import monotonic
 from typing import Any
 
 from mercast import __version__
@@ -42,7 +42,7 @@ def _self(broker: Observed) -> dict[str, Any]:
         "strategy": broker.config.strategy,
         "version": __version__,
         "pid": getpid(),
-        "uptime_seconds": round(time() - broker.started, 3),
+        "uptime_seconds": round(monotonic() - broker.started, 3),
         **readiness(broker),
         "draining": broker.draining,
     }
@@ -58,6 +58,7 @@ def _own_links(broker: Observed) -> list[dict[str, Any]]:
             {
                 "neighbour": who,
                 "address": link and link.address,
+                "wire_version": link and link.version,
                 "cost": neighbour and neighbour.cost,
                 "rtt_ms": neighbour and _in_ms(neighbour.rtt),
                 "clock_offset_ms": neighbour and _in_ms(neighbour.clock_offset),

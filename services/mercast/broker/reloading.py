@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
+from mercast.broker.admission import forget_paces
 from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
 from mercast.broker.config_security import exposed
@@ -67,6 +68,8 @@ class Reloading:
             self._failed(error)
             return
         self._config, self._broker.security = config, security
+        forget_paces(self._broker)
+        self._broker.config = config  # with other files at most
         self._broker.counters.reloads["done"] += 1
         tokens = None if security.tokens is None else len(security.tokens)
         log.info("read again", tokens=tokens, certificates=list(security.expiry))

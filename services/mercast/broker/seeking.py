@@ -17,7 +17,7 @@ _AT_ONCE = 8
 
 Call = Callable[[str, int | None], Awaitable[str | None]]
 """Call an address (of this member, if that is known), say who calls, and hear who answers. Empty if all is well, else
-the reason why the other side wants nothing to do with this one; None if nobody answers."""
+which side refuses the other and why, as in "refuses: …"; None if nobody answers."""
 
 
 class Seeking:
@@ -26,7 +26,7 @@ class Seeking:
         self._seed_answered = not seeds
         self._tried: set[int] = set()
         self._refusals: dict[str, str] = {}
-        """By address, why somebody refused at the last try."""
+        """By address, what was refused at the last try."""
         self._news = asyncio.Event()
 
     def begin(self) -> list[asyncio.Task[None]]:
@@ -41,7 +41,7 @@ class Seeking:
     def lacks(self) -> str:
         """What is still to be found out before this broker can know its place; empty if nothing."""
         for address, reason in self._refusals.items():
-            return f"the broker at {address} refuses: {reason}"
+            return f"the broker at {address} {reason}"
         if not self._seed_answered:
             return "no seed has answered yet"
         for member in self._members.keys() - self._tried - self._members.present(self._now()):

@@ -7,10 +7,12 @@ from typing import Any
 from mercast.broker.observed import Observed
 from mercast.content.interest import Advertisement, Interest
 from mercast.content.types import Declaration
+from mercast.overlay.cluster import NUMBER
 from mercast.overlay.exchange import Key
-from mercast.protocol.messages import Local
+from mercast.protocol.messages import Carried, Local
 from mercast.routing.core import Core
 from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.destination.merc import MERC
 from mercast.routing.filtering.fbr import FBR
 from mercast.routing.rendezvous.static_hash import StaticHash
 
@@ -26,7 +28,13 @@ def tables(broker: Observed, full: bool = False) -> dict[str, Any]:
         "subscriptions": len(core.clients.subscriptions),
         "types": len(core.types.declared),
     }
-    answer = {"broker": core.me, "strategy": broker.config.strategy, "counts": counts, "tables": sizes(core)}
+    answer = {
+        "broker": core.me,
+        "strategy": broker.config.strategy,
+        "counts": counts,
+        "tables": sizes(core),
+        "kept": _kept(broker),
+    }
     if full:
         answer["full"] = {name: _bounded(rows) for name, rows in _rows(broker).items()}
     return answer
@@ -40,6 +48,11 @@ def _bounded(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 def sizes(core: Core) -> dict[str, int]:
     """Of the tables that the strategy keeps of other brokers' clients, by the papers' names."""
     match core:
+        case MERC():
+            return {
+                "R-SRT": sum(origin[0] != core.me for place in core.places for origin in place.advertisements),
+                "R-PRT": sum(len(place.matcher) for place in core.places),
+            }
         case DDBR():
             return {"R-SRT": sum(map(len, core.r_srt.values())), "R-PRT": len(core.r_prt)}
         case FBR():
@@ -47,6 +60,22 @@ def sizes(core: Core) -> dict[str, int]:
         case StaticHash():
             return {"kept": len(core.kept)}
     return {}
+
+
+def _kept(broker: Observed) -> dict[str, int]:
+    """What a broker remembers of others, and forgets in time: these stay as they are while the overlay does."""
+    core, exchange = broker.core, broker.core.exchange
+    return {
+        "members": len(broker.members),
+        "records": len(core.state.reachable | core.state.unreachable()),
+        "channels": len(exchange.told),
+        "told": sum(map(len, exchange.told.values())),
+        "heard": sum(map(len, exchange.said.values())),
+        "unsettled": exchange.unsettled,
+        "statements": len(core.declared.statements),
+        "seen windows": len(core.seen),
+        "splits": len(core.neighbourhood.split),
+    }
 
 
 def _rows(broker: Observed) -> dict[str, Iterable[dict[str, Any]]]:
@@ -69,9 +98,12 @@ def _local(local: Local, interest: Interest) -> dict[str, Any]:
 
 def _heard(peer: int, key: Key, value: Interest) -> dict[str, Any]:
     """A key is the peer's own name for it, or says where it was made and, for some, along which tree it came."""
-    made_at, local = (peer, key) if isinstance(key, Local) else key[-1]
+    if isinstance(key, Carried):
+        made_at, local = key.origin
+    else:
+        made_at, local = (peer, key) if isinstance(key, Local) else key[-1]
     kind = "advertisement" if isinstance(value, Advertisement) else "subscription"
-    return {"from": peer, "kind": kind, "broker": made_at, **_local(local, value)}
+    return {"from": peer & NUMBER, "kind": kind, "broker": made_at, **_local(local, value)}
 
 
 def _declared(declaration: Declaration) -> dict[str, Any]:

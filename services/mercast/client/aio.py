@@ -13,7 +13,7 @@ from mercast.client.address import Address
 from mercast.client.errors import Closed, ConnectionLost, MercastError, NotAnswered, NotSettled
 from mercast.client.event import NO_ATTRIBUTES, Event, Hop, Receipt, ToPublish, encode
 from mercast.client.options import LINGER, SETTLE_WITHIN, TICK, Options, encode_all, options, types_of
-from mercast.client.reasons import lost, no_broker, no_talk, unreached
+from mercast.client.reasons import lost, no_broker, no_talk, unheard, unreached
 from mercast.client.seen import Handed
 from mercast.client.session import BEAT, SILENCE, Session
 from mercast.client.standing import BUFFER_BYTES, Advertised, Declared, Handle, Standing, Wanted, log
@@ -61,7 +61,7 @@ class Client:
         self._ready = asyncio.Event()
         """Whether there is a current connection."""
         self._wanting = asyncio.Event()
-        """Whether another is wanted: it was lost, or its broker is about to stop."""
+        """Whether another is wanted: it was lost, or its broker has asked for it."""
         self._last = how.addresses[0]
         self._why = "not connected yet"
         self._keeper: asyncio.Task[None] | None = None
@@ -352,7 +352,7 @@ class Client:
         while True:
             await asyncio.sleep(brokers.delay(attempt))
             try:
-                leaving = old.session if old is not None and old.session.drained else None
+                leaving = old.session if old is not None and old.lost is None and old.session.drained else None
                 return await self._dial(self._brokers.again(self._last, moving or ()), leaving)
             except MercastError as reason:
                 self._why = str(reason)
@@ -360,7 +360,7 @@ class Client:
             attempt += 1
 
     async def _dial(self, addresses: Iterable[Address], leaving: Session | None = None) -> "_Connection":
-        """The first broker that answers, but not the one that is being left."""
+        """The first broker that answers, but not the one that is being left while that is still there."""
         reasons: dict[Address, MercastError] = {}
         for address in addresses:
             try:
@@ -370,7 +370,7 @@ class Client:
                 continue
             if leaving is None or not connection.session.is_with(leaving):
                 return connection
-            reasons[address] = ConnectionLost("it is about to stop")
+            reasons[address] = ConnectionLost("it has asked this client to go elsewhere")
             await connection.leave()
         raise no_broker(reasons)
 
@@ -557,7 +557,10 @@ class _Connection(asyncio.Protocol):
 
     def _end(self, why: object) -> None:
         if self.lost is None:
-            self.lost = lost(self.address, self.session.last_words or why)
+            if self.greeted.done() or self._transport is None or isinstance(why, str):
+                self.lost = lost(self.address, self.session.last_words or why)
+            else:
+                self.lost = unheard(self.address, self._transport.get_extra_info("ssl_object") is not None, why)
             self.session.lost(self.lost)
             self.writable.set()
             if not self.greeted.done():

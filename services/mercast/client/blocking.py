@@ -15,7 +15,7 @@ from mercast.client.address import Address
 from mercast.client.errors import Closed, ConnectionLost, MercastError, NotAnswered, NotSettled
 from mercast.client.event import NO_ATTRIBUTES, Event, Hop, Receipt, ToPublish, encode
 from mercast.client.options import LINGER, SETTLE_WITHIN, TICK, Options, encode_all, options, types_of
-from mercast.client.reasons import lost, no_broker, no_talk, unreached
+from mercast.client.reasons import lost, no_broker, no_talk, unheard, unreached
 from mercast.client.seen import Handed
 from mercast.client.session import BEAT, SILENCE, Session
 from mercast.client.standing import BUFFER_BYTES, Advertised, Declared, Handle, Standing, Wanted, log
@@ -323,7 +323,8 @@ class Client:
                 settled = new.session.settled()
             with suppress(MercastError):
                 self._answered(settled, self._how.timeout + SETTLE_WITHIN)
-        self._make_current(new)
+        if not self._make_current(new):
+            return
         if old is not None and old.lost is None:
             with self.lock:
                 idle = old.session.idle()
@@ -341,7 +342,7 @@ class Client:
                 if self._wanting.wait_for(lambda: self._closed, brokers.delay(attempt)):
                     return None
                 moving = (old.session.moving if old is not None else None) or ()
-                leaving = old.session if old is not None and old.session.drained else None
+                leaving = old.session if old is not None and old.lost is None and old.session.drained else None
                 addresses = self._brokers.again(self._last, moving)
             try:
                 return self._dial(addresses, leaving)
@@ -351,7 +352,7 @@ class Client:
             attempt += 1
 
     def _dial(self, addresses: Iterable[Address], leaving: Session | None = None) -> "_Connection":
-        """The first broker that answers, but not the one that is being left."""
+        """The first broker that answers, but not the one that is being left while that is still there."""
         reasons: dict[Address, MercastError] = {}
         for address in addresses:
             try:
@@ -361,7 +362,7 @@ class Client:
                 continue
             if leaving is None or not connection.session.is_with(leaving):
                 return connection
-            reasons[address] = ConnectionLost("it is about to stop")
+            reasons[address] = ConnectionLost("it has asked this client to go elsewhere")
             connection.stream.close()
         raise no_broker(reasons)
 
@@ -369,7 +370,8 @@ class Client:
         by = monotonic() + self._how.timeout
         session = Session(self._how.name, self._how.token, Future, self._handed)
         try:
-            stream = open_stream(address, self._how.tls_for(address), self._how.timeout)
+            tls = self._how.tls_for(address)
+            stream = open_stream(address, tls, self._how.timeout)
         except OSError as error:
             raise ConnectionLost(unreached(address, error, self._how.timeout)) from None
         try:
@@ -377,7 +379,7 @@ class Client:
             while session.welcome is None:
                 data = stream.read(max(0.0, by - monotonic()))
                 if not data:
-                    raise ConnectionLost(lost(address))
+                    raise ConnectionResetError
                 session.receive(data)
                 if session.last_words is not None:
                     raise session.last_words
@@ -389,7 +391,7 @@ class Client:
                 raise
             if isinstance(error, TimeoutError):
                 raise ConnectionLost(unreached(address, error, self._how.timeout)) from None
-            raise ConnectionLost(lost(address, error)) from None
+            raise ConnectionLost(unheard(address, tls is not None, str(error))) from None
         return _Connection(self, address, session, stream, self._how.timeout)
 
     def _adopt(self, connection: "_Connection") -> None:
@@ -406,13 +408,15 @@ class Client:
         connection.start()
         connection.flush()
 
-    def _make_current(self, connection: "_Connection") -> None:
+    def _make_current(self, connection: "_Connection") -> bool:
+        """Whether it is: not if it was lost before."""
         with self.lock:
             if connection.lost is None:
                 self._current = connection
                 self._ready.notify_all()
             if self._closed:
                 connection.stream.abort()
+            return connection.lost is None
 
     def gone(self, connection: "_Connection", why: str) -> None:
         """A connection has ended. The lock is held."""

@@ -25,6 +25,12 @@ def lost(address: Address, why: object = None) -> str:
     return f"the connection to {address} was lost{f': {why}' if why else ''}"
 
 
+def unheard(address: Address, secured: bool, why: object = None) -> str:
+    """It ended before the broker said anything: often that is all that TLS lets the other side know."""
+    guess = "wants a certificate, or another than it was shown" if secured else "speaks TLS only, as in mercasts://…"
+    return f"{lost(address, why)}, before it said anything: perhaps it {guess}"
+
+
 def no_talk(damage: ProtocolError) -> str:
     return f"it does not speak as a broker does: {damage}"
 

@@ -9,6 +9,9 @@ from mercast.overlay.split import BROKER
 ABSENT_AFTER = 10.0
 """Seconds without a sign of life after which the overlay is built without a member: it may be restarting."""
 
+INCARNATIONS = range(2**63 - 1)
+"""Milliseconds since 1970. Whoever has outlived one can still say the next in JSON."""
+
 
 class Member(NamedTuple):
     id: int
@@ -80,8 +83,13 @@ def from_json(said: Any) -> list[Member]:
     members = []
     for one in said:
         match one:
-            case [int(id), str(peer), str(clients), int(incarnation), *_] if 0 <= id < BROKER:
+            case [int(id), str(peer), str(clients), int(incarnation), *_] if (
+                0 <= id < BROKER and incarnation in INCARNATIONS
+            ):
                 members.append(Member(id, peer, clients, incarnation))
             case _:
-                raise ValueError("a member is [id, peer address, client address, incarnation]")
+                raise ValueError(
+                    f"a member is [id, peer address, client address, incarnation], with an id from 0 to {BROKER - 1} "
+                    f"and an incarnation from 0 to {INCARNATIONS[-1]}"
+                )
     return members

@@ -6,7 +6,7 @@ The second is as needed as the first. Who passes on what others refuse is cut of
 from math import isfinite
 from typing import Any
 
-from mercast.content.errors import ContentError
+from mercast.content.errors import ContentError, quoted
 from mercast.content.interest import Advertisement, Subscription
 from mercast.content.types import Declaration, check_declaration
 from mercast.content.values import check_name
@@ -91,7 +91,7 @@ def _check_key(key: Key) -> None:
         case Local():
             _check_local(key)
             if key.client in _SORTS:
-                raise ProtocolError(f"{key.client!r} is no client: brokers add a number to a client's name")
+                raise ProtocolError(f"{quoted(key.client)} is no client: brokers add a number to a client's name")
         case (_, *origins):
             for origin in origins:
                 _check_origin(origin)
@@ -121,6 +121,9 @@ def _check_update(update: Update) -> None:
     for record in update.records:
         _check_brokers(record.broker, *(neighbour for neighbour, _ in record.links))
         _check_counts(record.incarnation, record.sequence)
+        listed = max(len(record.links), len(record.clusters))
+        if listed > DEFAULTS.links:
+            raise ProtocolError(f"a record of {listed} links or clusters; there may be {DEFAULTS.links}")
         if any(cost not in _COSTS for _, cost in record.links):
             raise ProtocolError(f"a link costs 1 to {MOST_COST}")
 

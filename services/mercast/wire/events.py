@@ -6,6 +6,8 @@ only passes it on reads the stamp at most, and only if it writes rows about it.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from operator import itemgetter
 from struct import Struct, error
 from typing import Any, TypeAlias, overload
 
@@ -14,6 +16,7 @@ import orjson
 from mercast.content.errors import ContentError
 from mercast.content.event import Event, EventId
 from mercast.content.values import INT_MAX, Attributes, check_attributes
+from mercast.limits import DEFAULTS
 from mercast.protocol.messages import Packet
 from mercast.wire.frames import ProtocolError
 
@@ -28,6 +31,7 @@ _STAMP = Struct(">BBHQQqHB")
 _new = tuple.__new__
 """Makes a named tuple in half of the time that its own constructor takes."""
 
+_STAMP_BYTES, _CROSSED = _STAMP.size, _STAMP.size - 1
 _LENGTH = Struct(">I")
 _TRACED = 1
 
@@ -35,8 +39,9 @@ _strings: dict[bytes, str] = {}
 _STRINGS, _STRING_BYTES = 10_000, 256
 """Types, content types and publishers recur: no need to decode each anew. Nobody's long ones fill the memory."""
 
-_KINDS = frozenset((str, float, bool, type(None)))
-"""What attributes are once they have passed the door (content/values.py), or ints."""
+_PLAIN_KINDS = frozenset((str, int, float, bool))
+_KINDS = _PLAIN_KINDS | {type(None)}
+"""What attributes are once they have passed the door (content/values.py)."""
 
 _read_content, _read_stamp, _read_json = _CONTENT.unpack_from, _STAMP.unpack_from, orjson.loads
 
@@ -119,9 +124,63 @@ def decode_content(data: bytes, at: int = 0, as_written: bool = False) -> Conten
     )
 
 
+Plain: TypeAlias = tuple[str, dict[str, Any], bytes, bytes]
+"""Type, attributes, these as they are written, payload."""
+
+
+def read_contents(data: Sequence[bytes], at: Sequence[int]) -> list[Plain] | None:
+    """The same of many events, each with the place where its content starts, in fewer steps, if they are as nearly all
+    are: none says more than that, no int is too long.
+
+    None if one of them does, or cannot be read: then each has to be looked at with care.
+    """
+    contents: list[Plain] = []
+    try:
+        for one, here in zip(data, at, strict=True):
+            header, type_, content_type, trace, attributes = _read_content(one, here)
+            begin = here + header
+            a = begin + type_
+            b = a + attributes
+            if content_type or trace or header < _HEADER or b > len(one):
+                return None
+            written = one[a:b]
+            name = one[begin:a]
+            contents.append((_strings.get(name) or text(name), _read_json(written), written, one[b:]))
+    except (error, orjson.JSONDecodeError, ProtocolError):
+        return None
+    if b"".join(map(_written, contents)).translate(_LENGTHS).find(_LONGISH) >= 0:
+        return None
+    return contents if set(map(type, map(_attributes, contents))) == {dict} else None
+
+
+_attributes, _written, _payload = itemgetter(1), itemgetter(2), itemgetter(3)
+
+
+def have_values(contents: list[Plain]) -> bool:
+    """Whether a matcher can look at all of their attributes."""
+    return _KINDS.issuperset(map(type, chain.from_iterable(map(dict.values, map(_attributes, contents)))))
+
+
+def are_plain(contents: list[Plain]) -> bool:
+    """Whether the door for events (content/event.py) would let all of them pass as they are."""
+    names = set(chain.from_iterable(map(_attributes, contents)))
+    kinds = set(map(type, chain.from_iterable(map(dict.values, map(_attributes, contents)))))
+    written = b"".join(map(_written, contents))
+    return (
+        kinds <= _PLAIN_KINDS
+        and "" not in names
+        and written.isascii()
+        and _ESCAPE not in written
+        and max(map(len, map(_written, contents))) <= DEFAULTS.name_length  # so no string is longer, nor are they many
+        and max(map(len, map(_payload, contents))) <= DEFAULTS.payload_bytes
+    )
+
+
+_HEADER, _ESCAPE = _CONTENT.size, ord("\\")
 _LENGTHS = bytes(ord("0") if chr(byte) in "-0123456789" else ord(" ") for byte in range(256))
-_LONG = b"0" * 20
-"""What all ints have in common, so translated, that orjson would make floats of: below -2**63, and from 2**64 on."""
+_LONG, _LONGISH = b"0" * 20, b"0" * 19
+"""What all ints have in common, so translated, that orjson would make floats of: below -2**63, and from 2**64 on; and
+what those have that need more than 64 bits with their sign."""
 
 
 def _as_written(attributes: bytes, read: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +221,7 @@ def encode_packet(packet: Packet) -> bytes:
     """Stamp and content."""
     event, traced, crossed = packet
     if event.stamped:
-        return event.stamped
+        return event.stamped if event.stamped[_CROSSED] == len(crossed) else _crossed_further(event.stamped, crossed)
     (broker, incarnation, sequence), type_, attributes, time, publisher, content_type, trace, payload, content, _ = (
         event
     )
@@ -176,6 +235,14 @@ def encode_packet(packet: Packet) -> bytes:
     return stamp + name + content
 
 
+def _crossed_further(stamped: bytes, crossed: tuple[int, ...]) -> bytes:
+    """The same event, carried into another cluster: that is in its stamp, and nothing else is looked at."""
+    header, before = stamped[0], stamped[_CROSSED]
+    clusters = b"".join(cluster.to_bytes(2, "big") for cluster in crossed)
+    stamp = stamped[:_CROSSED] + bytes((len(crossed),)) + stamped[_CROSSED + 1 : header]
+    return stamp + clusters + stamped[header + 2 * before :]
+
+
 def decode_packet(data: bytes) -> Packet:
     try:
         header, flags, broker, incarnation, sequence, time, publisher, crossed = _read_stamp(data)
@@ -185,13 +252,14 @@ def decode_packet(data: bytes) -> Packet:
     b = a + publisher
     if header < _STAMP.size or b > len(data):
         raise ProtocolError("the lengths in an event's stamp are wrong")
-    clusters = tuple(int.from_bytes(data[k : k + 2], "big") for k in range(header, a, 2)) if crossed else ()
     type_, attributes, payload, content_type, trace = decode_content(data, b)
-    name = data[a:b]
-    client = _strings.get(name) or text(name)
-    id_ = _new(EventId, (broker, incarnation, sequence))
-    event = _new(Event, (id_, type_, attributes, time, client, content_type, trace, payload, b"", data))
-    return _new(Packet, (event, flags & _TRACED != 0, clusters))
+    client, id_ = text(data[a:b]), EventId(broker, incarnation, sequence)
+    event = Event(id_, type_, attributes, time, client, content_type, trace, payload, b"", data)
+    return Packet(event, flags & _TRACED != 0, _clusters(data[header:a]))
+
+
+def _clusters(crossed: bytes) -> tuple[int, ...]:
+    return tuple(int.from_bytes(crossed[at : at + 2], "big") for at in range(0, len(crossed), 2))
 
 
 def encoded_together(packets: Iterable[bytes]) -> bytes:
@@ -208,19 +276,48 @@ def decode_packets(data: bytes, at: int, count: int) -> tuple[Packet, ...]:
     One that cannot be read is left out. Nobody looked at it on the way, so the neighbour that it came from is not to
     blame and is not cut off for it.
     """
-    packets = []
-    for begin, end in _places(data, at, count):
+    parts = [data[begin:end] for begin, end in _places(data, at, count)]
+    return _read_packets(parts) or tuple(_packets_one_by_one(parts))
+
+
+def _read_packets(parts: list[bytes]) -> tuple[Packet, ...] | None:
+    """All at once; None if one is not as nearly all are."""
+    stamps, begins = [], []
+    try:
+        for data in parts:
+            header, flags, broker, incarnation, sequence, time, publisher, crossed = _read_stamp(data)
+            a = header + 2 * crossed
+            b = a + publisher
+            if header < _STAMP_BYTES or b > len(data):
+                return None
+            name = data[a:b]
+            id_ = _new(EventId, (broker, incarnation, sequence))
+            clusters = _clusters(data[header:a]) if crossed else ()
+            stamps.append((id_, time, _strings.get(name) or text(name), flags & _TRACED != 0, clusters))
+            begins.append(b)
+    except (error, ProtocolError):
+        return None
+    contents = read_contents(parts, begins)
+    if contents is None or not have_values(contents):
+        return None
+    return tuple(
+        _new(Packet, (_new(Event, (id_, type_, read, time, client, PLAIN_BYTES, None, payload, b"", data)), *rest))
+        for data, (id_, time, client, *rest), (type_, read, _, payload) in zip(parts, stamps, contents, strict=True)
+    )
+
+
+def _packets_one_by_one(parts: list[bytes]) -> Iterator[Packet]:
+    for data in parts:
         try:
-            packet = decode_packet(data[begin:end])
+            packet = decode_packet(data)
         except ProtocolError:
             continue
-        for value in packet.event.attributes.values():
-            kind = type(value)
-            if value > INT_MAX if kind is int else kind not in _KINDS:
-                break
-        else:
-            packets.append(packet)
-    return tuple(packets)
+        if _are_values(packet.event.attributes):
+            yield packet
+
+
+def _are_values(attributes: Attributes) -> bool:
+    return all(value <= INT_MAX if type(value) is int else type(value) in _KINDS for value in attributes.values())
 
 
 def _places(data: bytes, at: int, count: int) -> list[tuple[int, int]]:

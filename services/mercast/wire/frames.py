@@ -6,13 +6,11 @@ Kinds are one table for clients and brokers. A reader skips kinds that it does n
 from enum import IntEnum
 from struct import Struct
 
+from mercast.limits import DEFAULTS
+
 HEADER = Struct(">IB")
 
-FRAME_BYTES = 4 * 1024 * 1024
-"""Of one frame: the largest event, with room for its attributes."""
-
-HELLO_BYTES = 64 * 1024
-"""Of a frame before the other side has said who it is."""
+FRAME_BYTES, HELLO_BYTES = DEFAULTS.frame_bytes, DEFAULTS.hello_bytes
 
 
 PING_BYTES = 64

@@ -8,7 +8,8 @@ import orjson
 from mercast.wire.frames import Kind, ProtocolError, frame
 
 VERSIONS = (1, 1)
-"""The oldest and the newest version of the wire that this code speaks."""
+"""The oldest and the newest version of the wire that this code speaks: the newest and, once there is one, the version
+before it. What a new version is for, and what needs none, is in docs/wire.md."""
 
 
 def hello(**said: Any) -> bytes:
@@ -30,7 +31,8 @@ def common_version(theirs: Any, mine: tuple[int, int] = VERSIONS) -> int:
     version = min(newest, mine[1])
     if version < max(oldest, mine[0]):
         raise ProtocolError(
-            f"no common version: this side speaks {mine[0]} to {mine[1]} of the wire, the other {oldest} to {newest}",
+            f"no common version: who refuses speaks {mine[0]} to {mine[1]} of the wire, who is refused {oldest} to "
+            f"{newest}; upgrade the older",
             code="version",
         )
     return version

@@ -1,6 +1,7 @@
 """What brokers say to each other."""
 
 from functools import lru_cache
+from itertools import pairwise
 from struct import Struct, error
 from typing import Any
 
@@ -40,7 +41,7 @@ _DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, C
 def encode_message(message: Message) -> bytes:
     """As one frame, or as several where one would be too large."""
     if isinstance(message, Forward):
-        return _encode_forward(message)
+        return b"".join(encoded for _, encoded in forward_frames(message))
     said = orjson.dumps(to_plain(message))
     if len(said) > MESSAGE_BYTES or (isinstance(message, Update) and len(message.records) > RECORDS):
         parts = _halves(message)
@@ -61,21 +62,27 @@ def _halves(message: Message) -> tuple[Message, ...]:
     return ()
 
 
-def _encode_forward(forward: Forward) -> bytes:
+def forward_frames(forward: Forward) -> list[tuple[Forward, bytes]]:
+    """The frames that it takes, each with what it says."""
     packets = forward.packets
     if isinstance(packets, Passing):  # they came in one frame, so they fit in one
-        return _forward_frame(forward, len(packets), packets.encoded)
+        return [(forward, _forward_frame(forward, len(packets), packets.encoded))]
     parts = list(map(encode_packet, packets))
     if len(parts) <= _TOGETHER and sum(map(len, parts)) <= TOGETHER_BYTES:
-        return _forward_frame(forward, len(parts), encoded_together(parts))
-    frames, begin, size = [], 0, 0
+        return [(forward, _forward_frame(forward, len(parts), encoded_together(parts)))]
+    ends, size = list[int](), 0
     for at, part in enumerate(parts):
-        if at > begin and (size + len(part) > TOGETHER_BYTES or at - begin == _TOGETHER):
-            frames.append(_forward_frame(forward, at - begin, encoded_together(parts[begin:at])))
-            begin, size = at, 0
+        if at and (size + len(part) > TOGETHER_BYTES or at - (ends[-1] if ends else 0) == _TOGETHER):
+            ends.append(at)
+            size = 0
         size += len(part)
-    frames.append(_forward_frame(forward, len(parts) - begin, encoded_together(parts[begin:])))
-    return b"".join(frames)
+    return [
+        (
+            forward._replace(packets=packets[begin:end]),
+            _forward_frame(forward, end - begin, encoded_together(parts[begin:end])),
+        )
+        for begin, end in pairwise((0, *ends, len(parts)))
+    ]
 
 
 def _forward_frame(forward: Forward, count: int, events: bytes) -> bytes:
@@ -138,4 +145,4 @@ def _plain(body: bytes) -> Any:
     try:
         return from_plain(orjson.loads(body))
     except _DAMAGE as error_:
-        raise ProtocolError(f"a message cannot be read: {error_}") from None
+        raise ProtocolError(f"a message cannot be read: {error_!s:.200}") from None

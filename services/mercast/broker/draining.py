@@ -1,0 +1,79 @@
+"""How a broker leaves: its clients go elsewhere, and what it has acknowledged arrives before it is gone."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from mercast.broker.broker import Broker
+from mercast.broker.links import Link
+from mercast.broker.sessions import STOPPED, Session
+from mercast.protocol.stimuli import Retire
+from mercast.wire import replies
+from mercast.wire.frames import Kind, frame
+
+log = structlog.get_logger()
+
+_LOOK = 0.02
+"""Seconds between two looks whether all is done."""
+
+_FOR_CLIENTS = 0.8
+"""Of the time that there is: the rest is for what they have published."""
+
+_TO_HANG_UP = 2.0
+"""Seconds that clients which were told everything have to hang up by themselves."""
+
+_LAST = frame(Kind.PING, b"last")
+"""Links carry all in order: what was sent before it has arrived when it is answered."""
+
+
+class Draining:
+    def __init__(self, broker: Broker, live: set[Session]) -> None:
+        self._broker, self._live = broker, live
+        self._asked: set[Link] = set()
+        """Links that were sent the last PING."""
+
+    async def run(self) -> None:
+        """Have clients go elsewhere and events go around; then see that everything arrives. All in the time given."""
+        broker = self._broker
+        broker.draining = True
+        broker.take(Retire())
+        retired, others = broker.now(), broker.other_brokers()
+        log.info("draining", clients=len(self._live), others=others)
+        for session in self._live:
+            session.out.append(replies.drain(others))
+            session.flush()
+        seconds = broker.config.drain_seconds
+        until = retired + seconds
+        await self._wait(self._all_gone if others else self._all_told, retired + _FOR_CLIENTS * seconds)
+        for session in list(self._live):
+            session.end(*STOPPED)
+        await self._wait(self._all_gone, min(until, broker.now() + _TO_HANG_UP))
+        if others:
+            # Once the neighbours see the overlay as this broker does, nothing more comes by here.
+            await self._wait(lambda: broker.core.neighbourhood.is_known_since(retired), until)
+        if not await self._wait(self._arrived, until):
+            log.warning("some events may be lost: neighbours have not taken all in drain_seconds", seconds=seconds)
+
+    async def _wait(self, done: Callable[[], bool], until: float) -> bool:
+        while not done():
+            if self._broker.now() >= until:
+                return False
+            await asyncio.sleep(_LOOK)
+        return True
+
+    def _all_gone(self) -> bool:
+        return not self._live
+
+    def _all_told(self) -> bool:
+        return not any(session.queued for session in self._live)
+
+    def _arrived(self) -> bool:
+        """Whether every neighbour has taken all. Each is asked once nothing is left to be sent to it."""
+        links = [link for link in self._broker.links.values() if isinstance(link, Link)]
+        for link in links:
+            if link not in self._asked and not link.queued:
+                self._asked.add(link)
+                link.out.append(_LAST)
+                link.flush()
+        return all(link.answered for link in links)
