@@ -60,10 +60,10 @@ def main() -> None:
         bytes.fromhex(destinations): [(address, bytes.fromhex(part)) for address, part in split]
         for destinations, split in told["splits"].items()
     }
-    _run(_forward(splits))
+    run(_forward(splits))
 
 
-def _run(work: Any) -> None:
+def run(work: Any) -> None:
     try:
         import uvloop
     except ImportError:

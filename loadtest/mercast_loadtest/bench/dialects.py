@@ -15,7 +15,7 @@ READ = 256 * 1024
 """Bytes asked for at a time."""
 
 _LENGTH = Struct(">I")
-_RECEIPT = Struct(">I")
+RECEIPT = Struct(">I")
 
 COUNT = Struct(">Q")
 """How a sink tells a source what has arrived."""
@@ -90,7 +90,7 @@ class Mercast:
         done = 0
         for kind, body in self._framing.feed(data):
             if kind == Kind.RECEIPTS:
-                done += len(body) // _RECEIPT.size - 1
+                done += len(body) // RECEIPT.size - 1
             elif kind == Kind.ANSWER:
                 raise RuntimeError(f"the broker says {body.decode()}")
             else:

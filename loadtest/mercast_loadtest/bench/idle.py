@@ -40,7 +40,7 @@ class Result:
 
 
 def measure(wanted: int) -> Result:
-    allowed = _raised() - SPARE
+    allowed = raised() - SPARE
     note = f"the limit of open files (ulimit -n) leaves room for {allowed:,}" if allowed < wanted else ""
     with ExitStack() as ends:
         broker = ends.enter_context(Local(1))[1]
@@ -65,7 +65,7 @@ def measure(wanted: int) -> Result:
     )
 
 
-def _raised() -> int:
+def raised() -> int:
     """As many open files as this process, and so the broker that it starts, may have."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

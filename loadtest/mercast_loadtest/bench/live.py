@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from mercast_loadtest.bench import chain, forward, hop, idle, line
+from mercast_loadtest.bench import chain, crowd, forward, hop, idle, line
 from mercast_loadtest.bench.report import console
 
 _MIB = 1024 * 1024
@@ -85,6 +85,24 @@ def print_idle(result: idle.Result) -> None:
     table.add_row("CPU while all are idle", f"{result.idle_cpu_percent:.1f} %")
     if result.note:
         table.add_row(f"fewer than {result.wanted:,}", result.note)
+    console.print(table)
+
+
+def print_crowd(result: crowd.Result) -> None:
+    table = _table(f"crowd: {result.clients:,} clients, {result.publishers:,} of them publish")
+    table.add_row("connecting", f"{result.connect_seconds:.1f} s, {result.connects_per_second:,.0f} a second")
+    each = f"{result.bytes_per_connection / 1024:.1f} KiB, {result.bytes_per_subscriber / 1024:.1f} KiB"
+    table.add_row("[bold]memory of each, subscribed", f"[bold]{each}")
+    table.add_row("broker in the end", f"{result.broker_bytes / _MIB:.0f} MiB")
+    table.add_row("events/s delivered", f"{result.events_per_second:,.0f}")
+    table.add_row("from one connection to one", f"{result.alone_events_per_second:,.0f}")
+    table.add_row("[bold]ratio to it", f"[bold]{result.ratio:.3f}")
+    table.add_row("published, delivered", f"{result.published:,}, {result.delivered:,}")
+    late = f"p50 {result.p50_ms:.2f} ms   p95 {result.p95_ms:.2f}   p99 {result.p99_ms:.2f}"
+    table.add_row(f"latency at {result.rate:,.0f}/s", late)
+    table.add_row("from one connection to one", f"p50 {result.alone_p50_ms:.2f} ms   p99 {result.alone_p99_ms:.2f}")
+    cpu = f"{result.cpu_us_per_event:.2f}, from one to one {result.alone_cpu_us_per_event:.2f}"
+    table.add_row("µs of the broker's CPU per event", cpu)
     console.print(table)
 
 

@@ -49,7 +49,7 @@ def measure(filters: list[Filter], contents: list[bytes]) -> dict[str, float]:
         with step("cutting frames"):
             frames = Framing(FRAME_BYTES).feed(data)
         with step("reading events"):
-            asked = [requests.read_publish(_PUBLISHER, body, 0) for _, body in frames]
+            asked = requests.read_publishes(_PUBLISHER, [body for _, body in frames], 0)
         with step("the core"):
             effects = core.handle(0.0, Batch(tuple(asked)))
         packets = [Packet(effect.event) for effect in effects if type(effect) is Deliver]

@@ -27,11 +27,12 @@ class Helper:
     def __init__(self, module: str, **told: Any) -> None:
         self._name = module
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"mercast_loadtest.bench.{module}", json.dumps(told)],
+            [sys.executable, "-m", f"mercast_loadtest.bench.{module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             preexec_fn=end_with_parent,
         )
+        self._say(told)  # too much for a command line, at times
 
     def __enter__(self) -> "Helper":
         return self
@@ -45,10 +46,13 @@ class Helper:
         return self._process.pid
 
     def ask(self, command: str, **more: Any) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"command": command} | more).encode() + b"\n")
-        self._process.stdin.flush()
+        self._say({"command": command} | more)
         return self.hear()
+
+    def _say(self, what: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(what).encode() + b"\n")
+        self._process.stdin.flush()
 
     def hear(self) -> Any:
         """What it says next; its first word is that it is ready."""
@@ -65,8 +69,7 @@ class Helper:
 def begun() -> dict[str, Any]:
     """What it was told at its start."""
     signal.alarm(AT_MOST)
-    told: dict[str, Any] = json.loads(sys.argv[1])
-    return told
+    return next(commands())
 
 
 def commands() -> Iterator[dict[str, Any]]:

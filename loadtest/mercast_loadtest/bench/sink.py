@@ -11,7 +11,7 @@ import numpy as np
 from mercast_loadtest.bench.dialects import COUNT, DIALECTS, READ, connect
 from mercast_loadtest.bench.processes import begun, commands, say
 
-_QUANTILES = (50, 95, 99)
+QUANTILES = (50, 95, 99)
 
 
 class Sink:
@@ -90,8 +90,8 @@ class Sink:
             say(self._report())
 
     def _report(self) -> dict[str, Any]:
-        late = np.percentile(self._late, _QUANTILES) / 1e6 if self._late else [0.0] * len(_QUANTILES)
-        quantiles = {f"p{quantile}_ms": float(value) for quantile, value in zip(_QUANTILES, late, strict=True)}
+        late = np.percentile(self._late, QUANTILES) / 1e6 if self._late else [0.0] * len(QUANTILES)
+        quantiles = {f"p{quantile}_ms": float(value) for quantile, value in zip(QUANTILES, late, strict=True)}
         return {"arrived": self._arrived, "last": self._last} | quantiles
 
 

@@ -12,13 +12,13 @@ from mercast_loadtest.bench.processes import begun, commands, say
 _BURSTS = 4
 """A window is sent in about so many writes."""
 
-_TICK = 1e-3
+TICK = 1e-3
 """Seconds between two writes at a fixed rate."""
 
-_PATIENCE = 10.0
+PATIENCE = 10.0
 """Seconds without any acknowledgement before no more are waited for."""
 
-_FIRST = 2
+FIRST = 2
 """The number of the first publish; the advertisement has 1."""
 
 
@@ -47,10 +47,10 @@ class Source:
     def steady(self, seconds: float, rate: float) -> dict[str, Any]:
         """What is late is late: times are those at which events were due."""
         before, began = self._sent, time.monotonic()
-        for tick in range(round(seconds / _TICK)):
-            due = began + tick * _TICK
+        for tick in range(round(seconds / TICK)):
+            due = began + tick * TICK
             time.sleep(max(0.0, due - time.monotonic()))
-            count = int((tick + 1) * rate * _TICK) - int(tick * rate * _TICK)
+            count = int((tick + 1) * rate * TICK) - int(tick * rate * TICK)
             if count:
                 self._send(count, int(1e9 * due))
             self._listen(0.0)
@@ -62,7 +62,7 @@ class Source:
         return max([*behind, self._sent - self._arrived] if self._sink else behind, default=0)
 
     def _send(self, count: int, due: int) -> None:
-        self._connection.sendall(self._frames.run(_FIRST + self._sent, count, due))
+        self._connection.sendall(self._frames.run(FIRST + self._sent, count, due))
         self._sent += count
 
     def _listen(self, timeout: float) -> bool:
@@ -86,9 +86,9 @@ class Source:
 
     def _done(self, before: int, began: float) -> dict[str, Any]:
         sending = time.monotonic() - began
-        while self._open() and self._listen(_PATIENCE):
+        while self._open() and self._listen(PATIENCE):
             pass
-        published, first = self._sent - before, _FIRST + before
+        published, first = self._sent - before, FIRST + before
         return {"first": first, "published": published, "began": began, "sending": sending}
 
 

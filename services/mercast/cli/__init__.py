@@ -19,6 +19,7 @@ _COMMANDS = {
         ("token", "token:token", "Make a token for clients, and write its hash into a file."),
         ("cert", "cert:cert", "Make certificates for brokers and clients, and a CA for them."),
         ("overlay", "overlay:overlay", "Show brokers, links and tables, as a broker sees them."),
+        ("doctor", "doctor.command:doctor", "Look at brokers, say what is wrong, and make a bundle for support."),
     ],
     Group("Publish and subscribe", sort_key=2): [
         ("pub", "pub:pub", "Publish events."),

@@ -246,6 +246,51 @@ def idle(*, connections: int = 10_000, json: Path | None = None) -> None:
 
 
 @app.command
+def crowd(
+    *,
+    clients: int = 10_000,
+    publishers: int = 1_000,
+    runs: int = 3,
+    seconds: float = 5.0,
+    rate: float = 5_000.0,
+    seed: int = 1,
+    json: Path | None = None,
+) -> None:
+    """Measure one live broker with a crowd of clients, beside one with the same load on two connections.
+
+    Parameters
+    ----------
+    clients
+        Clients that are connected.
+    publishers
+        How many of them publish; each of the others has a filter, and every event is for one of them.
+    runs
+        Runs of both brokers in turn; medians count.
+    seconds
+        Seconds of each run.
+    rate
+        Events a second, by all publishers together, at which latency is measured.
+    seed
+        Seed of the events.
+    json
+        Write the result to this file too.
+    """
+    from mercast_loadtest.bench.crowd import TooFewFiles, measure
+    from mercast_loadtest.bench.live import print_crowd
+
+    _check_place(json)
+    _check_live(publishers=publishers, runs=runs, seconds=seconds, rate=rate)
+    if clients <= publishers:
+        sys.exit("mercast bench: there must be more clients than publishers: the others subscribe")
+    try:
+        result = measure(clients=clients, publishers=publishers, runs=runs, seconds=seconds, rate=rate, seed=seed)
+    except TooFewFiles as error:
+        sys.exit(f"mercast bench: {error}")
+    print_crowd(result)
+    _write(json, result, seed)
+
+
+@app.command
 def all(*, json: Path | None = None, largest: int = 1_000_000) -> None:
     """Every bench that the docs quote, one process each (several minutes).
 

@@ -42,14 +42,23 @@ def broker(
     types: Path | None = None,
     sampling: float | None = None,
     record: Path | None = None,
+    keep_stimuli: int | None = None,
+    keep_stimuli_bytes: str | None = None,
     log_format: Literal["console", "json", "auto"] | None = None,
     log_level: Literal["debug", "info", "warning", "error"] | None = None,
+    publish_events_per_second: int | None = None,
+    publish_bytes_per_second: str | None = None,
     client_queue_bytes: str | None = None,
     link_queue_bytes: str | None = None,
     handshake_seconds: float | None = None,
     drain_seconds: float | None = None,
+    max_connection_seconds: float | None = None,
     max_clients: int | None = None,
     max_peers: int | None = None,
+    peer_items: int | None = None,
+    peer_bytes: str | None = None,
+    all_peer_items: int | None = None,
+    all_peer_bytes: str | None = None,
 ) -> None:
     """Run a broker, until SIGTERM or Ctrl-C.
 
@@ -128,10 +137,18 @@ def broker(
         Share of the events that the taps get rows of.
     record
         A file to write all stimuli to, for `mercast lab replay`.
+    keep_stimuli
+        Turns of which the stimuli are kept for `mercast doctor`; 0 for none.
+    keep_stimuli_bytes
+        The size of these stimuli.
     log_format
         Logs for people or as lines of JSON.
     log_level
         The least level that is logged.
+    publish_events_per_second
+        What one client may publish; 0 is no limit.
+    publish_bytes_per_second
+        The same in bytes.
     client_queue_bytes
         What may wait to be written to one client.
     link_queue_bytes
@@ -139,13 +156,27 @@ def broker(
     handshake_seconds
         How long a new connection may take to say who it is.
     drain_seconds
-        How long clients may take to move to other brokers after SIGTERM.
+        How long it may take to leave after SIGTERM: clients move, and what waits is sent.
+    max_connection_seconds
+        The age at which a client is told to go to another broker; 0 is any.
     max_clients
         Clients connected at a time.
     max_peers
         Connections that other brokers have made at a time.
+    peer_items
+        Advertisements and subscriptions that one other broker may have this one keep.
+    peer_bytes
+        The memory of these.
+    all_peer_items
+        Advertisements and subscriptions that all other brokers together may have this one keep.
+    all_peer_bytes
+        The memory of these.
     """
     flags = {name: value for name, value in locals().items() if name not in ("config", "check_config")}
+    if not check_config:
+        from mercast.broker.starting import expect_signals
+
+        expect_signals()
     from mercast.broker.config import load
     from mercast.broker.config_sources import ConfigError
 

@@ -4,6 +4,7 @@ import difflib
 import json as json_module
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +15,9 @@ from rich.text import Text
 
 app = App(name="lab", help="Run the papers' claims again, or what a broker has recorded.")
 console = Console()
+
+_SHOWN = 1000
+"""Characters of a stimulus in a tail; some hold thousands of zeros in place of a payload."""
 
 _COLOURS = {"match": "green", "holds": "cyan", "differs": "red"}
 
@@ -116,12 +120,15 @@ def replay(file: Path) -> None:
     Exit status: 0 if all effects are the same, 1 if not (the first difference is shown), 2 if the file is not a
     recording or is damaged. A last line that was cut off when the broker was killed is told, and is no damage.
 
+    The last stimuli of a broker, from a bundle of `mercast doctor`, may be the tail of its run: no fresh broker knows
+    what that one knew before. They are only shown, and the exit status is 3.
+
     Parameters
     ----------
     file
-        Lines of JSON, as a recorded broker wrote them.
+        Lines of JSON, as a recorded broker wrote them, or stimuli.jsonl of a bundle.
     """
-    from mercast.routing.recording import RecordingError, replay
+    from mercast.routing.recording import RecordingError, Tail, replay
 
     try:
         with file.open(encoding="utf-8") as lines:
@@ -130,12 +137,15 @@ def replay(file: Path) -> None:
         _stop(f"{file}: {error.strerror}", 2)
     except UnicodeDecodeError:
         _stop(f"{file}: not a recording: it is not text", 2)
+    except Tail as tail:
+        _show_tail(file, tail)
     except RecordingError as error:
         _stop(f"{file}: not a whole recording: {error}", 2)
     for number in replayed.cut:
         _say(f"line {number} is cut off, as when a broker is killed or its disk is full; all before it counts")
     if replayed.difference is None:
-        console.print(f"{replayed.stimuli} stimuli, same effects", highlight=False)
+        same = "as many effects after each; which they were was not kept" if replayed.counted else "same effects"
+        _say(f"{replayed.stimuli} stimuli, {same}")
         return
     line, now, stimulus, recorded, found = replayed.difference
     _say(f"{replayed.stimuli - 1} stimuli, same effects; then, at line {line}, time {now}, other effects after")
@@ -144,6 +154,22 @@ def replay(file: Path) -> None:
         if not part.startswith("@@"):
             _say(part)
     sys.exit(1)
+
+
+def _show_tail(file: Path, why: Exception) -> NoReturn:
+    """What happened, to be read by people."""
+    from mercast.protocol.stimuli import Batch
+    from mercast.routing.recording import RecordingError, stimuli_in
+
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for now, stimulus in stimuli_in(lines):
+                when = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
+                for one in stimulus.stimuli if isinstance(stimulus, Batch) else (stimulus,):
+                    _say(f"{when} {str(one)[:_SHOWN]}")
+    except RecordingError as error:
+        _stop(f"{file}: {error}", 2)
+    _stop(f"{file}: {why}. It cannot be replayed, only read; for a replay, start the broker with --record FILE", 3)
 
 
 def _run(claims: list[str], quick: bool, seed: int, results: list[dict[str, Any]]) -> None:

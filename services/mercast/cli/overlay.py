@@ -2,23 +2,15 @@
 
 import json as json_module
 import sys
-from http import HTTPStatus
-from http.client import HTTPException
-from pathlib import Path
 from typing import Annotated, Any
-from urllib.error import HTTPError, URLError
-from urllib.request import ProxyHandler, Request, build_opener
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mercast.broker.addresses import ADMIN_PORT, Address, parse_address
-from mercast.security.state import in_file
-
-_SECONDS = 5.0
-"""To wait for an answer."""
+from mercast.broker.addresses import ADMIN_PORT, Address
+from mercast.cli.admin_port import AdminError, NotOurs, fetch, parse_admin, read_token
 
 _ABSENT = "–"
 
@@ -43,14 +35,13 @@ def overlay(
         Print what the broker answered, as JSON.
     """
     try:
-        address = parse_address(admin, ADMIN_PORT)
+        address = parse_admin(admin)
     except ValueError as error:
         sys.exit(f"mercast overlay: --admin: {error}")
-    if in_file(admin_token):
-        try:
-            admin_token = Path(admin_token).read_text().strip()
-        except OSError as error:
-            sys.exit(f"mercast overlay: --admin-token: {admin_token}: {error.strerror}")
+    try:
+        admin_token = read_token(admin_token)
+    except ValueError as error:
+        sys.exit(f"mercast overlay: --admin-token: {error}")
     answers = {path: _ask(address, path, admin_token) for path in ("overlay", "tables")}
     if json:
         sys.stdout.write(json_module.dumps(answers, indent=2) + "\n")
@@ -59,19 +50,14 @@ def overlay(
 
 
 def _ask(address: Address, path: str, token: str) -> dict[str, Any]:
-    """Directly: an admin port is not behind a proxy, whatever the environment says of those."""
-    request = Request(f"http://{address}/{path}", headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with build_opener(ProxyHandler({})).open(request, timeout=_SECONDS) as answer:
-            found = json_module.load(answer)
-            if not isinstance(found, dict) or "broker" not in found:
-                raise ValueError("JSON, but none of ours")
-    except (HTTPError, HTTPException, ValueError) as error:
-        if isinstance(error, HTTPError) and error.code == HTTPStatus.UNAUTHORIZED:
-            sys.exit(f"the admin port at {address} asks for a token: give it with --admin-token or MERCAST_ADMIN_TOKEN")
-        sys.exit(f"what answers at {address} is not the admin port of a broker (mercast broker --admin-listen …)")
-    except (URLError, OSError):
-        sys.exit(f"no broker answers at {address}; is its admin port open? (mercast broker --admin-listen …)")
+        found = json_module.loads(fetch(address, path, token))
+        if not isinstance(found, dict) or "broker" not in found:
+            raise NotOurs(address)
+    except ValueError:
+        sys.exit(str(NotOurs(address)))
+    except AdminError as error:
+        sys.exit(str(error))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from cyclopts import Parameter
 
 from mercast.security.errors import SecurityError
-from mercast.security.files import replace_file
+from mercast.security.files import alone_with, replace_file
 from mercast.security.tokens import new_token, with_token
 
 _Patterns: TypeAlias = Annotated[list[str] | None, Parameter(negative=())]
@@ -21,6 +21,8 @@ def token(
     subscribe: _Patterns = None,
     deny_publish: _Patterns = None,
     deny_subscribe: _Patterns = None,
+    publish_events_per_second: int = 0,
+    publish_bytes_per_second: int = 0,
     file: Path = Path("tokens.yaml"),
 ) -> None:
     """Make a token, such as: mercast token feed --publish 'stock.*' --file tokens.yaml
@@ -41,6 +43,10 @@ def token(
         Types that may not be, though allowed above.
     deny_subscribe
         Types that may not be, though allowed above.
+    publish_events_per_second
+        At each broker, by all clients that use the token together; 0 is no limit.
+    publish_bytes_per_second
+        The same in bytes.
     file
         The file of tokens; made if it is not there.
     """
@@ -51,9 +57,14 @@ def token(
         "deny_publish": deny_publish or [],
         "deny_subscribe": deny_subscribe or [],
     }
+    rates = {
+        "publish_events_per_second": publish_events_per_second,
+        "publish_bytes_per_second": publish_bytes_per_second,
+    }
     try:
-        before = file.read_text(encoding="utf-8") if file.exists() else ""
-        replace_file(file, with_token(before, name, made, rules).encode(), secret=True)
+        with alone_with(file):
+            before = file.read_text(encoding="utf-8") if file.exists() else ""
+            replace_file(file, with_token(before, name, made, rules, rates).encode(), secret=True)
     except SecurityError as error:
         sys.exit(f"mercast token: {file}: {error}")
     except (OSError, UnicodeDecodeError) as error:

@@ -107,7 +107,7 @@ async def _demonstrate(
                         show.look()
             except ExceptionGroup as several:
                 raise _first_of(several) from None
-    report = load.ledger.report(fault.window if fault is not None else None)
+    report = load.ledger.report(*([fault.window] if fault is not None and fault.window is not None else []))
     summary(console, load.ledger, report, fault, show.began, course.result())
     return report.as_promised
 

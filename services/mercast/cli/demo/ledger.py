@@ -100,14 +100,16 @@ class Ledger:
         """Nanoseconds that the slowest of so many last deliveries took."""
         return max(self._latencies[-of:], default=0)
 
-    def report(self, fault: Window | None) -> Report:
+    def report(self, *faults: Window) -> Report:
         quotes, times = np.array(self._quotes), np.array(self._times)
         accepted = np.ones(len(quotes), bool)
         accepted[list(self._not_accepted)] = False
         due = self._all_due(quotes)
         made, copies = np.unique(np.array(self._deliveries), return_counts=True)
         arrived = np.isin(due, made)
-        in_fault = np.zeros(len(quotes), bool) if fault is None else (fault.start <= times) & (times <= fault.end)
+        in_fault = np.zeros(len(quotes), bool)
+        for start, end in faults:
+            in_fault |= (start <= times) & (times <= end)
 
         def part(events: Any) -> Part:
             those = (events & accepted)[due // self._filters]
