@@ -5,12 +5,13 @@ import threading
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import time
+from time import monotonic
 
 from mercast.broker.addresses import Address
 from mercast.broker.admin import Admin
 from mercast.broker.config import BrokerConfig
 from mercast.broker.counters import Counters
+from mercast.broker.last_stimuli import LastStimuli
 from mercast.overlay.neighbourhood import FLOODED
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Send
@@ -31,6 +32,7 @@ class Session:
 class Link:
     address: str
     queued: int = 0
+    version: int = 1
 
 
 @dataclass
@@ -48,9 +50,16 @@ class StandIn:
     links: dict[int, Link] = field(default_factory=dict)
     members: dict[int, Member] = field(default_factory=dict)
     security: Security = field(default_factory=Security)
+    paces: dict[bytes, object] = field(default_factory=dict)
+    calls: set[object] = field(default_factory=set)
+    strangers: dict[object, float] = field(default_factory=dict)
+    last_stimuli: LastStimuli | None = field(default_factory=lambda: LastStimuli(10, 1000))
     draining: bool = False
-    started: float = field(default_factory=time)
+    started: float = field(default_factory=monotonic)
     not_ready: str = ""
+
+    def now(self):
+        return self.started
 
     def ready(self):
         return not self.not_ready, self.not_ready
@@ -100,9 +109,9 @@ def served(broker):
     thread.start()
     try:
         assert ready.wait(30)
-        address, stop = found[0]
-        yield address
-        loop.call_soon_threadsafe(stop.set)
+        yield found[0][0]
     finally:
+        if found:
+            loop.call_soon_threadsafe(found[0][1].set)
         thread.join(30)
         loop.close()

@@ -65,20 +65,25 @@ class Story:
     def __init__(self, seed: int, record: dict[int, Callable[[str], None]] | None = None) -> None:
         self.rng = random.Random(seed)
         rule, matcher = self.rng.choice(["paper", "covering"]), self.rng.choice(["scan", "scan", "index"])
-        settings = replace(self.settings, rule=rule, matcher=matcher)
-        self.simulator = Simulator(
-            lambda broker, incarnation: self.strategy(broker, incarnation, settings), seed, record=record
-        )
+        self.settings = replace(self.settings, rule=rule, matcher=matcher)
+        self.simulator = Simulator(self.make, seed, record=record)
         self.clients: dict[str, Client] = {}
         self.arrivals = 0
         self.ever: dict[tuple[str, int], Subscription] = {}
-        count = self.rng.randint(3, 8)
-        graph = nx.gnm_random_graph(count, min(count * (count - 1) // 2, self.rng.randint(count - 1, 2 * count)), seed)
-        graph.add_edges_from((place, self.rng.randrange(place)) for place in range(1, count))
-        self.simulator.build(graph.edges, latency=self.rng.uniform(0.001, 0.02))
+        self.simulator.build(self.overlay(seed), latency=self.rng.uniform(0.001, 0.02))
         self.all = sorted(self.simulator.brokers)
         for broker in self.all:
             self.simulator.set_clock(broker, Clock(self.rng.uniform(-5, 5), self.rng.uniform(0.97, 1.03)))
+
+    def make(self, broker: int, incarnation: int) -> Core:
+        return self.strategy(broker, incarnation, self.settings)
+
+    def overlay(self, seed: int) -> list[tuple[int, int]]:
+        """Its links."""
+        count = self.rng.randint(3, 8)
+        graph = nx.gnm_random_graph(count, min(count * (count - 1) // 2, self.rng.randint(count - 1, 2 * count)), seed)
+        graph.add_edges_from((place, self.rng.randrange(place)) for place in range(1, count))
+        return list(graph.edges)
 
     # -- what may happen ---------------------------------------------------------------------------------------------
 
@@ -222,14 +227,30 @@ class Story:
         return [f"never settled: {request}" for request in asked if request not in self.simulator.settled]
 
     def wrong_views(self) -> list[str]:
-        digests = {core.state.digest for core in self.simulator.brokers.values()}
-        reached = {core.state.reachable for core in self.simulator.brokers.values()}
+        views = self.views()
         types = [dict(core.types.declared) for core in self.simulator.brokers.values()]
         found = [] if all(some == types[0] for some in types) else [f"types differ: {types}"]
         return [
             *found,
-            *([] if len(digests) == 1 and reached == {frozenset(self.all)} else [f"views differ: {reached}"]),
+            *(f"views of {sorted(members)} differ: {some}" for members, some in views.items() if len(some) > 1),
         ]
+
+    def views(self) -> dict[frozenset[int], set[tuple[bytes, frozenset[int]]]]:
+        """Of each cluster's members, what they see; all the same, if all is well."""
+        views: dict[frozenset[int], set[tuple[bytes, frozenset[int]]]] = {}
+        members: dict[int, set[int]] = {}
+        for broker, core in self.simulator.brokers.items():
+            for cluster in core.clusters:
+                members.setdefault(cluster.number, set()).add(broker)
+        for number, some in members.items():
+            seen = {
+                (cluster.state.digest, cluster.state.reachable)
+                for broker in some
+                for cluster in self.simulator.brokers[broker].clusters
+                if cluster.number == number
+            }
+            views[frozenset(some)] = seen | {(one[0], frozenset(some)) for one in seen}
+        return views
 
     @property
     def types(self) -> Types:

@@ -317,3 +317,25 @@ def test_a_paused_broker_does_not_work_on():
     simulator.resume(0)
     simulator.run(9)
     assert len(simulator.deliveries) == 5
+
+
+def test_at_a_broker_that_was_just_started_nothing_is_settled_too_early():
+    """It has to hear what others advertise before it can know that a subscription has reached all whom it concerns."""
+    simulator = Simulator(DDBR)
+    simulator.build([(0, 1), (1, 2)], latency=0.05)
+    simulator.run(5)
+    simulator.do(0, Advertise("p", 1, "quote", Filter()))
+    simulator.run(10)
+    simulator.start(3)
+    simulator.link(2, 3, latency=0.05)
+    while not simulator.brokers[3].neighbourhood.neighbours:
+        simulator.run(simulator.now + 0.01)
+    while simulator.brokers[3].state.reachable != frozenset(range(4)):
+        simulator.run(simulator.now + 0.01)
+    simulator.do(3, Subscribe("s", 1, "quote", Filter()))
+    while (3, "s", 1) not in simulator.settled:
+        simulator.run(simulator.now + 0.01)
+    assert not simulator.settled[3, "s", 1].missing
+    simulator.do(0, Publish("p", 2, "quote", {"price": 5}, 0))
+    simulator.run(simulator.now + 1)
+    assert len(simulator.deliveries) == 1

@@ -147,6 +147,26 @@ def test_a_client_has_only_so_many_advertisements_and_subscriptions(monkeypatch)
     assert not answers(core, Publish("c", 8, "b", {}, 0))
 
 
+def test_a_client_has_only_so_many_bytes_of_both_together():
+    core, numbers = DDBR(1, 1), ", ".join(map(str, range(8_000)))
+    for number in range(1, 30):
+        kind = (Subscribe, Advertise)[number % 2]
+        [answer] = answers(core, kind("c", number, "a", Filter.parse(f"n IN ({numbers}, {number})")))
+        if answer.refused:
+            break
+    _, _, used = core.clients.most_of_one()
+    assert 10 < number < 20
+    assert f"the subscriptions and advertisements of 'c' take {used} bytes, and this one would take 2" in answer.refused
+    assert f"they may take {DEFAULTS.client_bytes} together: take some back" in answer.refused
+    assert answers(core, Subscribe("c", 40, "a", Filter())) == [Answer("c", 40)]
+    assert answers(core, Subscribe("other", 1, "a", Filter.parse(f"n IN ({numbers})"))) == [Answer("other", 1)]
+    core.handle(0.0, Unsubscribe("c", 41, 2))
+    assert answers(core, Subscribe("c", 42, "a", Filter.parse(f"n IN ({numbers})"))) == [Answer("c", 42)]
+    core.handle(0.0, Leave("c"))
+    core.handle(0.0, Leave("other"))
+    assert core.clients.most_of_one() == (0, 0, 0)
+
+
 def test_numbers_of_publishes_are_checked_where_the_type_is_advertised_too():
     core = DDBR(1, 1)
     core.handle(0.0, Advertise("c", 1, "q", Filter()))

@@ -59,6 +59,35 @@ def test_idle(tmp_path):
     assert 0 < result["bytes_per_connection"] < 100_000
 
 
+@pytest.mark.slow
+def test_crowd(tmp_path):
+    result, said = bench(tmp_path, "crowd", *SHORT, "--clients", "1000", "--publishers", "100", "--rate", "500")
+    assert (result["clients"], result["publishers"]) == (1000, 100)
+    assert result["delivered"] == result["published"] > 0
+    assert result["ratio"] == pytest.approx(result["events_per_second"] / result["alone_events_per_second"])
+    assert 0 < result["p50_ms"] <= result["p95_ms"] <= result["p99_ms"]
+    assert 0 < result["bytes_per_connection"] < result["bytes_per_subscriber"] < 100_000
+    assert "1,000 clients, 100 of them publish" in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (
+            ("--clients", "100", "--publishers", "100"),
+            "there must be more clients than publishers: the others subscribe",
+        ),
+        (("--clients", "2000000000"), "2,000,000,000 connections need 2,000,000,256 open files"),
+    ],
+)
+def test_a_crowd_that_cannot_be_is_refused(asked, says):
+    done = subprocess.run(
+        [sys.executable, "-m", "mercast", "bench", "crowd", *asked], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"mercast bench: {says}")
+
+
 def test_figures_that_measure_nothing_are_refused():
     done = subprocess.run(
         [sys.executable, "-m", "mercast", "bench", "chain", "--runs", "0"], capture_output=True, text=True, check=False

@@ -94,7 +94,7 @@ def test_stopped_it_leaves_no_process_behind(number):
         (("--subscribers", "0"), "subscribers must be at least 1"),
         (("--rate", "nan"), "rate must be at least 1"),
         (("--rate", "0.5"), "rate must be at least 1"),
-        (("--strategy", "magic"), "there is no strategy 'magic'; there are ddbr, fbr"),
+        (("--strategy", "magic"), "there is no strategy 'magic'; there are ddbr, merc, fbr"),
     ],
 )
 def test_what_cannot_be_shown_is_told(bad, says):

@@ -256,7 +256,7 @@ def test_local_says_what_is_wrong(tmp_path):
     assert told(done) == (1, "", "mercast: there must be at least one broker: mercast local 3\n")
     done = mercast("local", 2, "--strategy", "magic")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is no strategy 'magic'; there are ddbr, fbr, flooding, unicast, static-hash" in done.stderr
+    assert "there is no strategy 'magic'; there are ddbr, merc, fbr, flooding, unicast, static-hash" in done.stderr
     first = free_port_for_local(1)
     with socket.create_server(("127.0.0.1", first)):
         done = mercast("local", 1, "--port", first)

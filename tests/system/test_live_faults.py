@@ -12,7 +12,7 @@ from live import PATIENCE, Mesh, agree, ask, metrics, until
 import mercast
 from mercast.client.errors import Unacknowledged
 from mercast.wire import requests
-from mercast.wire.frames import FRAME_BYTES, Framing, Kind
+from mercast.wire.frames import FRAME_BYTES, Framing, Kind, frame
 from mercast.wire.hello import VERSIONS, hello
 
 RING = [(1, 2), (2, 3), (3, 4), (4, 1)]
@@ -165,6 +165,34 @@ async def moved(mesh):
 def test_sigterm_without_other_brokers_does_not_wait():
     with Mesh(1, options=["--drain-seconds", "1000"]) as mesh, mercast.blocking.connect(mesh[1].client):
         mesh[1].process.send_signal(signal.SIGTERM)
+        assert mesh[1].process.wait(PATIENCE) == 0
+
+
+def test_what_waits_for_a_late_reader_is_sent_before_the_broker_stops():
+    """Though it goes on talking, and there is no other broker."""
+    with Mesh(1, options=["--drain-seconds", "1000"]) as mesh, socket.socket() as late:
+        host, port = mesh[1].client.split(":")
+        late.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        late.connect((host, int(port)))
+        late.settimeout(PATIENCE)
+        late.sendall(hello(mercast=VERSIONS, role="client") + requests.subscribe(1, "big", "", True))
+        framing, frames = Framing(FRAME_BYTES), []
+        while Kind.SETTLED not in [kind for kind, _ in frames]:
+            frames += framing.feed(late.recv(65536))
+        with mercast.blocking.connect(mesh[1].client) as publisher:
+            receipts = publisher.publish_many([("big", {"n": n}, bytes(100_000)) for n in range(70)])
+            assert {one.destinations for one in receipts} == {1}
+            mesh[1].process.send_signal(signal.SIGTERM)
+            until(lambda: '"draining"' in mesh[1].tail(), "draining")
+            frames.clear()
+            while data := late.recv(1 << 20):
+                frames += framing.feed(data)
+                with suppress(OSError):
+                    late.sendall(frame(Kind.PING, b"x"))
+        kinds = [kind for kind, _ in frames]
+        assert kinds.count(Kind.EVENT) == 70
+        assert kinds[-1] == Kind.ERROR
+        late.close()
         assert mesh[1].process.wait(PATIENCE) == 0
 
 

@@ -83,7 +83,7 @@ TO_PEER_PORT = {
 
 @pytest.fixture(scope="module")
 def mesh():
-    options = ["--handshake-seconds", str(HANDSHAKE), "--link-queue-bytes", str(MIB)]
+    options = ["--handshake-seconds", str(HANDSHAKE), "--link-queue-bytes", str(FRAME_BYTES)]
     with Mesh(2, [(1, 2)], options=options) as brokers:
         yield brokers
 

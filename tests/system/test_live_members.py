@@ -4,12 +4,15 @@ import signal
 import socket
 
 import pytest
-from live import PATIENCE, Lone, agree, ask, end, linked, popen_python, until
+from live import PATIENCE, Lone, agree, ask, end, linked, metrics, popen_python, until
 
 from mercast import blocking
 from mercast.broker.local import free_addresses
 from mercast.overlay.construct import neighbours
-from mercast.wire.hello import VERSIONS, hello
+from mercast.wire.frames import Framing, Kind
+from mercast.wire.hello import VERSIONS, hello, read_json, refusal
+
+SAME = ": give all brokers that shall be linked the same --"
 
 
 @pytest.fixture
@@ -28,8 +31,8 @@ def lone(tmp_path, request):
 @pytest.mark.parametrize(
     ("flags", "code", "reason"),
     [
-        (["--strategy", "fbr"], "strategy", "broker 1 has strategy 'ddbr', broker 2 has 'fbr'"),
-        (["--cluster", "elsewhere"], "cluster", "broker 1 has cluster 'default', broker 2 has 'elsewhere'"),
+        (["--strategy", "fbr"], "strategy", f"broker 1 has strategy 'ddbr', broker 2 has 'fbr'{SAME}strategy"),
+        (["--cluster", "other"], "cluster", f"broker 1 has cluster 'default', broker 2 has 'other'{SAME}cluster"),
     ],
     ids=["strategy", "cluster"],
 )
@@ -38,6 +41,8 @@ def test_peers_that_do_not_fit_refuse_each_other(lone, flags, code, reason):
     second = lone(2, "--seeds", first.peer, *flags)
     first.says("peer cut off", code, reason)
     second.says("refused", f"{code}: {reason}")
+    until(lambda: metrics(first).get(("mercast_connections_denied_total", code), 0) > 3, "it tries again and again")
+    assert (first.told().count("peer cut off"), second.told().count('"refused"')) == (1, 1)
     assert not second.is_ready()
     assert ask(second, "readyz")["reason"] == f"the broker at {first.peer} refuses: {code}: {reason}"
     assert linked(first) == linked(second) == set()
@@ -47,9 +52,37 @@ def test_peers_that_do_not_fit_refuse_each_other(lone, flags, code, reason):
 def test_static_members_that_do_not_fit_refuse_each_other(lone):
     first = lone(1)
     second = lone(2, "--members", f"1={first.peer}", "--strategy", "unicast")
-    second.says("refused", "strategy: broker 1 has strategy 'ddbr', broker 2 has 'unicast'")
+    for broker, words in ((first, "peer cut off"), (second, "refused")):
+        broker.says(words, "strategy", "broker 1 has strategy 'ddbr', broker 2 has 'unicast'")
     assert linked(second) == set()
     assert not second.is_ready()
+
+
+def test_a_peer_of_another_version_is_told_and_told_of(lone):
+    """Whichever of them calls."""
+    newer = hello(
+        mercast=[7, 9], role="broker", broker=99, incarnation=1, cluster="default", strategy="ddbr",
+        peer="127.0.0.1:1", clients="127.0.0.1:1", members=[],
+    )  # fmt: skip
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        first = lone(1, "--seeds", "{}:{}".format(*listener.getsockname()))
+        host, port = first.peer.split(":")
+        called, _ = listener.accept()
+        for connection in (called, socket.create_connection((host, int(port)), PATIENCE)):
+            with connection:
+                connection.settimeout(PATIENCE)
+                connection.sendall(newer)
+                answer, framing = [], Framing()
+                while Kind.ERROR not in dict(answer):
+                    answer += framing.feed(connection.recv(65536))
+                told = read_json(dict(answer)[Kind.ERROR])
+            assert told["code"] == "version"
+            assert "who refuses speaks 1 to 1 of the wire, who is refused 7 to 9" in told["reason"]
+        first.says("peer cut off", "version", "who is refused 7 to 9")
+        until(lambda: "is refused: version: " in ask(first, "readyz")["reason"], lambda: ask(first, "readyz"))
+        with listener.accept()[0] as connection:  # it tries again, and hears it from the other side
+            connection.sendall(refusal("version", "no common version: this side speaks 7 to 9, the other 1 to 1"))
+            first.says("refused", "version: no common version: this side speaks 7 to 9")
 
 
 def test_hearsay_changes_nothing(lone):

@@ -14,7 +14,7 @@ from live import Lone, Mesh, agree, mercast, metrics, until
 
 from mercast.blocking import connect
 from mercast.client.aio import connect as connect_async
-from mercast.client.errors import MercastError, NoBroker, Refused
+from mercast.client.errors import NoBroker, Refused
 from mercast.security.certificates import make_ca, make_certificate
 from mercast.security.identity import Identity
 from mercast.security.tokens import new_token, with_token
@@ -91,6 +91,10 @@ async def published_and_read(url, **how):
         return (await anext(events)).attributes
 
 
+BOTH = (connect, lambda *given, **named: asyncio.run(published_and_read(*given, **named)))
+"""The two clients."""
+
+
 def test_clients_by_tls(certs, tmp_path):
     with lone(tmp_path, *serving(certs)) as broker:
         url = f"mercasts://{broker.client}"
@@ -116,7 +120,7 @@ def test_clients_go_on_by_tls_when_their_broker_stops(certs, tokens):
 
 def test_a_broker_that_another_ca_vouches_for_is_not_trusted(certs, tmp_path):
     with lone(tmp_path, *serving(certs)) as broker:
-        for connecting in (connect, lambda *a, **k: asyncio.run(published_and_read(*a, **k))):
+        for connecting in BOTH:
             with pytest.raises(NoBroker, match="certificate verify failed"):
                 connecting(f"mercasts://{broker.client}", tls=trusting(certs / "strange"), timeout=5)
         broker.says("no TLS", "unknown ca")
@@ -125,8 +129,9 @@ def test_a_broker_that_another_ca_vouches_for_is_not_trusted(certs, tmp_path):
 
 def test_without_tls_nobody_gets_in_where_it_is_asked_for(certs, tmp_path):
     with lone(tmp_path, *serving(certs)) as broker:
-        with pytest.raises(MercastError):
-            connect(broker.client, timeout=5)
+        for connecting in BOTH:
+            with pytest.raises(NoBroker, match="perhaps it speaks TLS only"):
+                connecting(broker.client, timeout=5)
         broker.says("no TLS", "does not speak TLS")
 
 
@@ -134,9 +139,16 @@ def test_clients_need_certificates_if_there_is_a_ca_for_them(certs, tmp_path):
     with lone(tmp_path, *serving(certs), "--tls-client-ca", certs / "ca.pem") as broker:
         url = f"mercasts://{broker.client}"
         assert asyncio.run(published_and_read(url, tls=trusting(certs, "client"))) == {"price": 1}
-        with pytest.raises(MercastError):
-            connect(url, tls=trusting(certs), timeout=5)
-        broker.says("no TLS", "certificate")
+        strange = ssl.create_default_context(cafile=certs / "ca.pem")
+        strange.load_cert_chain(certs / "strange" / "broker.pem", certs / "strange" / "broker.key")
+        for context, why in (
+            (trusting(certs), "did not return a certificate"),
+            (strange, "the certificate of the other side is not accepted"),
+        ):
+            for connecting in BOTH:
+                with pytest.raises(NoBroker, match="certificate"):
+                    connecting(url, tls=context, timeout=5)
+            broker.says("no TLS", why)
 
 
 def test_brokers_prove_themselves_to_each_other(certs):
@@ -174,6 +186,9 @@ def test_a_broker_whose_certificate_is_not_accepted_hears_of_it(certs, tmp_path)
     with lone(tmp_path, *peering(certs)) as one, lone(tmp_path, *flags, "--seeds", one.peer, id=2) as stranger:
         one.says("no TLS", "the certificate of the other side is not accepted")
         stranger.says("refused", "certificate", "perhaps it does not accept the certificate that it was shown")
+        until(lambda: metrics(one)["mercast_connections_denied_total", "tls"] > 3, "it tries again and again")
+        assert one.told().count("no TLS") == 1
+        assert stranger.told().count('"refused"') == 1
 
 
 def test_a_client_is_no_broker(certs, tmp_path):
@@ -210,6 +225,9 @@ def test_tokens_and_their_rules(tokens, tmp_path):
             with pytest.raises(Refused) as refused:
                 connect(broker.client, token=wrong, timeout=5)
             assert refused.value.code == "token"
+            says = "a token is needed here" if wrong is None else "this broker does not know the token"
+            assert says in str(refused.value)
+            broker.says("client cut off", '"token"', says)
         assert said_first(broker, hello(mercast=VERSIONS, token=None))["code"] == "token"
         assert said_first(broker, hello(mercast=VERSIONS, token=3))["code"] == "protocol"
         with connect(broker.client, token=token) as client:

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+from contextlib import ExitStack
+from socket import create_connection
 from time import monotonic
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -14,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mercast import __version__
 from mercast.broker.addresses import Address
 from mercast.broker.admin import Admin
+from mercast.broker.admin_door import MOST_CONNECTIONS
 from mercast.broker.config import BrokerConfig
 from mercast.broker.lag import BOUNDS, LagProbe
 from mercast.broker.tables import MOST_ROWS
@@ -113,6 +116,7 @@ def test_the_overlay_as_the_broker_sees_it():
             {
                 "neighbour": 2,
                 "address": "h:9",
+                "wire_version": 1,
                 "cost": 1,
                 "rtt_ms": 0.25,
                 "clock_offset_ms": -1.5,
@@ -144,13 +148,14 @@ def test_a_connection_and_its_neighbour_may_come_one_after_the_other():
         links = get_json(address, "/overlay")["links"]
     none = {"rtt_ms": None, "clock_offset_ms": None}
     assert links == [
-        {"neighbour": 2, "address": None, "cost": 1, **none, "queued_bytes": None},
-        {"neighbour": 7, "address": "h:7", "cost": None, **none, "queued_bytes": 1},
+        {"neighbour": 2, "address": None, "wire_version": None, "cost": 1, **none, "queued_bytes": None},
+        {"neighbour": 7, "address": "h:7", "wire_version": 1, "cost": None, **none, "queued_bytes": 1},
     ]
 
 
 HELD = {
     "ddbr": {"R-SRT": 1, "R-PRT": 1},
+    "merc": {"R-SRT": 1, "R-PRT": 1},
     "unicast": {"R-SRT": 1, "R-PRT": 1},
     "fbr": {"SRT": 2, "PRT": 1, "PRT distinct": 1},
     "static-hash": {"kept": 1},
@@ -174,7 +179,9 @@ def test_tables(strategy):
         brief, full = get_json(address, "/tables"), get_json(address, "/tables?full=1")
         assert get(address, "/tables?full=yes")[::2] == (400, "full=yes: expected 0 or 1\n")
     counts = {"clients": 1, "advertisements": 1, "subscriptions": 1, "types": 1}
+    kept = brief.pop("kept")
     assert brief == {"broker": 1, "strategy": strategy, "counts": counts, "tables": HELD[strategy]}
+    assert kept == full.pop("kept")
     listed = full.pop("full")
     assert full == brief
     heard = listed.pop("heard")["rows"]
@@ -191,6 +198,31 @@ def test_tables(strategy):
     subscribed = {"kind": "subscription", "request": 2, **bobs, "type": owned, "filter": "price > 5"}
     expected = {"static-hash": [subscribed], "flooding": []}.get(strategy, [advertised, subscribed])
     assert sorted(heard, key=lambda row: row["request"]) == expected
+
+
+def test_what_is_kept_of_others():
+    pair = Pair()
+    pair.tell(1, stimuli.Declare("anna", 1, Declaration("quote", None, {"price": AttributeType.FLOAT}, open=True)))
+    pair.tell(1, stimuli.Advertise("anna", 2, "quote", Filter()))
+    pair.tell(2, stimuli.Subscribe("bob", 1, "quote", Filter()))
+    pair.hear_of(Record(9, 1, 1, (0,), ((8, 1),)))
+    pair.tell(1, stimuli.Publish("anna", 3, "quote", {"price": 1.0}, 1))
+    pair.tell(2, stimuli.Publish("bob", 2, "quote", {"price": 1.0}, 1))
+    broker = standing(pair, members={2: Member("h:1", "")})
+    with served(broker) as address:
+        kept = get_json(address, "/tables")["kept"]
+    # Both tell of the declaration; broker 2 has a subscription besides, and has advertised by publishing.
+    assert kept == {
+        "members": 1,
+        "records": 3,
+        "channels": 1,
+        "told": 2,
+        "heard": 3,
+        "unsettled": 0,
+        "statements": 1,
+        "seen windows": 0,
+        "splits": 1,
+    }
 
 
 def test_a_long_table_is_listed_up_to_a_bound():
@@ -212,6 +244,9 @@ def counted(broker):
     counters.forwarded, counters.delivered, counters.slow_clients = 14, 15, 16
     counters.dropped.update({"repeat": 3, "no route": 1})
     counters.denied["strategy"] = 2
+    counters.slowed, counters.moved, counters.too_fast["client publish_events_per_second"] = 17, 18, 19
+    broker.calls.add("a peer")
+    broker.strangers.update({"one": broker.now() - 2, "other": broker.now() - 1})
     counters.bytes_from_clients, counters.bytes_to_clients = 101, 102
     counters.bytes_from_peers, counters.bytes_to_peers = 103, 104
     return broker
@@ -247,6 +282,10 @@ def test_metrics():
         ("mercast_events_dropped_total", ("reason", "repeat")): 3,
         ("mercast_events_dropped_total", ("reason", "no route")): 1,
         ("mercast_slow_clients_total",): 16,
+        ("mercast_publishers_slowed_total",): 17,
+        ("mercast_clients_moved_total",): 18,
+        ("mercast_events_refused_total", ("reason", "client publish_events_per_second")): 19,
+        ("mercast_control_refused_total",): 0,
         ("mercast_connections_denied_total", ("code", "strategy")): 2,
         ("mercast_client_bytes_total", ("direction", "in")): 101,
         ("mercast_client_bytes_total", ("direction", "out")): 102,
@@ -264,11 +303,37 @@ def test_metrics():
         ("mercast_subscriptions",): 1,
         ("mercast_advertisements",): 1,
         ("mercast_limit", ("name", "max_clients")): 15_000,
+        ("mercast_limit", ("name", "max_peers")): 1_000,
+        ("mercast_limit", ("name", "handshake_seconds")): 5,
+        ("mercast_limit", ("name", "subscriptions")): 10_000,
+        ("mercast_limit", ("name", "advertisements")): 1_000,
+        ("mercast_limit", ("name", "client_bytes")): 32 * 1024 * 1024,
+        ("mercast_limit", ("name", "brokers")): 4_096,
+        ("mercast_limit", ("name", "hops")): 16,
+        ("mercast_limit", ("name", "peer_items")): 1_000_000,
+        ("mercast_limit", ("name", "peer_bytes")): 512 * 1024 * 1024,
+        ("mercast_limit", ("name", "all_peer_items")): 2_000_000,
+        ("mercast_limit", ("name", "all_peer_bytes")): 1024 * 1024 * 1024,
+        ("mercast_limit", ("name", "parked")): 10_000,
+        ("mercast_limit", ("name", "parked_bytes")): 64 * 1024 * 1024,
         ("mercast_limit", ("name", "client_queue_bytes")): 8 * 1024 * 1024,
         ("mercast_limit", ("name", "link_queue_bytes")): 32 * 1024 * 1024,
         ("mercast_limit", ("name", "types")): 10_000,
         ("mercast_limit", ("name", "declarations")): 20_000,
         ("mercast_limit_used", ("name", "max_clients")): 2,
+        ("mercast_limit_used", ("name", "max_peers")): 1,
+        ("mercast_limit_used", ("name", "handshake_seconds")): 2,
+        ("mercast_limit_used", ("name", "subscriptions")): 1,
+        ("mercast_limit_used", ("name", "advertisements")): 1,
+        ("mercast_limit_used", ("name", "client_bytes")): 1_024,
+        ("mercast_limit_used", ("name", "brokers")): 2,
+        ("mercast_limit_used", ("name", "hops")): 0,
+        ("mercast_limit_used", ("name", "peer_items")): 1,
+        ("mercast_limit_used", ("name", "peer_bytes")): 512,
+        ("mercast_limit_used", ("name", "all_peer_items")): 1,
+        ("mercast_limit_used", ("name", "all_peer_bytes")): 512,
+        ("mercast_limit_used", ("name", "parked")): 0,
+        ("mercast_limit_used", ("name", "parked_bytes")): 0,
         ("mercast_limit_used", ("name", "client_queue_bytes")): 20,
         ("mercast_limit_used", ("name", "link_queue_bytes")): 70,
         ("mercast_limit_used", ("name", "types")): 1,
@@ -321,3 +386,42 @@ def test_a_port_in_use_is_an_error_and_nothing_is_left_behind():
         await third.stop()
 
     asyncio.run(run())
+
+
+def gone(talk):
+    """Whether the other side has hung up, as soon as it has."""
+    talk.settimeout(30)
+    try:
+        return talk.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_who_does_not_ask_has_to_go():
+    broker = StandIn(BrokerConfig(id=1, handshake_seconds=0.1), Pair().cores[1])
+    with served(broker) as address:
+        with create_connection(address, 30) as silent:
+            assert gone(silent)
+        with create_connection(address, 30) as half:
+            half.sendall(b"GET /livez HT")
+            assert gone(half)
+
+
+def test_who_has_asked_does_not_stay():
+    with served(standing(Pair())) as address, create_connection(address, 30) as talk:
+        talk.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = b""
+        while data := talk.recv(4096):
+            answer += data
+        assert answer.endswith(b"ok\n")
+
+
+def test_those_who_say_nothing_keep_nobody_out():
+    broker = StandIn(BrokerConfig(id=1, handshake_seconds=1000), Pair().cores[1])
+    with served(broker) as address, ExitStack() as stack:
+        some = [stack.enter_context(create_connection(address, 30)) for _ in range(MOST_CONNECTIONS + 1)]
+        for _ in range(10):
+            assert get(address, "/livez")[0] == 200
+        assert gone(some[0])
+        some[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert some[-1].recv(100).startswith(b"HTTP/1.1 200")

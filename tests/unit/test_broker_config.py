@@ -95,7 +95,7 @@ def test_every_mistake_is_told_with_its_key_and_its_origin(file, monkeypatch):
     assert told[:-1] == [
         "id is not given: use --id, MERCAST_ID or id in the file",
         f"strategy = 'bfr' ({given}, line 2): there is no strategy 'bfr'; "
-        "there are ddbr, fbr, flooding, unicast, static-hash",
+        "there are ddbr, merc, fbr, flooding, unicast, static-hash",
         "degree = '5' (MERCAST_DEGREE): expected a multiple of 2",
         "heart_beat = 'fast' (--heart-beat): expected a number",
         f"repair = 'maybe' ({given}, line 4): expected true or false",
@@ -123,6 +123,10 @@ def test_every_mistake_is_told_with_its_key_and_its_origin(file, monkeypatch):
         (
             {"client_queue_bytes": 65_535},
             "client_queue_bytes = 65535 (--client-queue-bytes): expected greater than or equal to 65536",
+        ),
+        (
+            {"link_queue_bytes": "1MiB"},
+            "link_queue_bytes = '1MiB' (--link-queue-bytes): expected greater than or equal to 4194304",
         ),
         (
             {"listen": ""},

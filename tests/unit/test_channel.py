@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercast.content.event import EventId
+from mercast.limits import DEFAULTS
 from mercast.overlay.channel import Channel, Patience
 from mercast.overlay.exchange import Exchange, Request
+from mercast.overlay.said import ITEM_BYTES
 from mercast.overlay.seen import Seen, SeenWindow
-from mercast.protocol.messages import Put
+from mercast.protocol.messages import Complete, Control, Put
 
 
 class Ears:
@@ -26,6 +28,9 @@ class Ears:
         self.tables[peer][key] = value
         if self.answers and key[0] != "answer":
             self.exchange.tell(peer, ("answer", *key), value, cause)
+
+    def completed(self, peer, incarnation):
+        pass
 
     def unheard(self, peer, key, value, cause):
         assert self.tables[peer].pop(key) == value
@@ -379,3 +384,146 @@ def test_what_is_older_than_the_window_or_the_incarnation_is_stale():
     assert len(window) == 2
     window.forget(1)
     assert window.see(EventId(1, 1, 1)) is Seen.NEW
+
+
+# -- what one peer may have us keep ----------------------------------------------------------------------------------
+
+
+def bounded(most_items):
+    pair = Pair()
+    pair.exchanges[2] = Exchange(2, 1, pair.ears[2], Patience(resend_after=1.0, compare_every=20.0), most_items)
+    pair.ears[2].exchange = pair.exchanges[2]
+    pair.exchanges[2].meet(1)
+    return pair
+
+
+def tell(pair, number):
+    """A client's request at side 1; what it became, once it is settled."""
+    request = Request("client", number)
+    pair.exchanges[1].open(request)
+    pair.exchanges[1].tell(2, ("key", number), number, request)
+    pair.exchanges[1].close_if_settled(request)
+    return request
+
+
+def test_more_than_a_peer_may_have_kept_is_not_taken_in_nor_settled():
+    pair = bounded(100)
+    for number in range(100):
+        tell(pair, number)
+    pair.run(10)
+    assert len(pair.exchanges[1].settled) == 100
+    refused = tell(pair, 100)
+    pair.run(50)
+    assert len(pair.ears[2].tables[1]) == 100
+    assert pair.exchanges[1].missing(refused) == (2,)
+    assert set(pair.exchanges[2].overfull) == {1}
+    assert pair.exchanges[2].refused > 0
+    pair.exchanges[1].validate()
+
+
+def test_who_starts_anew_again_and_again_has_no_more_kept():
+    """Streams that never come to their end: what was said in those before may still be repeated, for all we know."""
+    most, ears = 100, Ears()
+    ears.exchange = exchange = Exchange(1, 1, ears, Patience(), most, 1 << 30)
+    exchange.meet(2)
+    for stream in range(1, 20):
+        items = tuple(Put(("key", stream, number), "value") for number in range(most))
+        exchange.receive(Control(2, 1, 0, (1, stream), 1, items, (-1, -1), 0, ()), float(stream))
+    assert len(exchange.said[2]) <= 3 * most
+    assert exchange.refused > 0
+
+
+def test_what_a_peer_takes_back_makes_room():
+    pair = bounded(100)
+    for begin in (0, 100):
+        for number in range(begin, begin + 100):
+            tell(pair, number)
+        pair.run(10)
+    assert len(pair.ears[2].tables[1]) == 100
+    for number in range(50, 160):
+        pair.exchanges[1].untell(2, ("key", number), Request("client", number))
+    pair.run(200)
+    assert pair.agree()
+    assert not pair.exchanges[2].overfull
+    before = pair.exchanges[2].refused
+    pair.run(100)
+    assert pair.exchanges[2].refused == before
+
+
+def test_what_stands_goes_on_to_stand_while_a_peer_is_overfull():
+    pair = bounded(50)
+    for number in range(50):
+        tell(pair, number)
+    pair.run(10)
+    tell(pair, 50)
+    kept = {("key", number) for number in range(50)}
+    for _ in range(300):
+        pair.run(1)
+        assert pair.ears[2].tables[1].keys() == kept, "nothing flickers, though all is told anew from time to time"
+
+
+def test_bytes_are_bounded_too():
+    pair = Pair()
+    pair.exchanges[2] = Exchange(2, 1, pair.ears[2], Patience(), 1_000, 10 * ITEM_BYTES)
+    pair.ears[2].exchange = pair.exchanges[2]
+    pair.exchanges[2].meet(1)
+    for number in range(10):
+        tell(pair, number)
+    pair.run(10)
+    for number in range(10):
+        pair.exchanges[1].tell(2, ("key", number), "longer", Request("client", number))
+    pair.run(10)
+    assert set(pair.ears[2].tables[1].values()) == set(range(10))
+    assert set(pair.exchanges[2].overfull) == {1}
+
+
+@pytest.mark.parametrize("most", [(10, 10**9), (10**9, 10 * ITEM_BYTES)], ids=["items", "bytes"])
+def test_all_peers_together_may_have_only_so_much_kept(most):
+    """One could make up many others."""
+
+    def says(peer, stream, *items):
+        exchange.receive(Control(peer, 1, 0, (1, stream), 1, (*items, Complete()), (0, 0), 0, ()), 0.0)
+
+    exchange = Exchange(1, 1, Ears(), Patience(), 1_000, 10**9, most)
+    peers = range(2, 7)
+    for peer in peers:
+        exchange.meet(peer)
+        says(peer, 1, *(Put(("key", number), number) for number in range(3)))
+        exchange.validate()
+    assert exchange.said_by_all.items == 12  # a message that begins with room is taken in whole
+    assert set(exchange.overfull) == {6}
+    exchange.part(2)
+    exchange.validate()
+    says(6, 2, *(Put(("key", number), number) for number in range(3)))
+    assert not exchange.overfull
+    assert {peer: len(said) for peer, said in exchange.said.items()} == dict.fromkeys(range(3, 7), 3)
+    says(3, 2, *(Put(("key", number), number) for number in range(3)))  # it says the same anew, though all is full
+    assert set(exchange.overfull) == set()
+    exchange.validate()
+
+
+def test_a_lost_peer_has_no_more_kept_for_it_than_what_it_is_to_know():
+    pair = Pair()
+    pair.exchanges[1].lose(2)
+    nobody = Request("client", -1)
+    for number in range(3 * DEFAULTS.peer_unsettled):
+        pair.exchanges[1].tell(2, ("key", number), number, nobody)
+        pair.exchanges[1].untell(2, ("key", number - 10), nobody)
+        assert len(pair.exchanges[1]._channels[2].unsettled) <= DEFAULTS.peer_unsettled + 40
+    pair.exchanges[1].regain(2)
+    pair.run(200)
+    assert pair.agree()
+    assert len(pair.ears[2].tables[1]) == 10
+
+
+def test_the_agenda_has_few_entries_that_are_no_longer_true():
+    pair = Pair()
+    for number in range(2_000):
+        pair.now += 0.001
+        pair.exchanges[1].tell(2, ("key", 1), number, Request("client", 1))
+        for exchange in pair.exchanges.values():
+            for message in exchange.messages(pair.now):
+                pair.exchanges[message.target].receive(message, pair.now)
+        assert len(pair.exchanges[1]._agenda) < 100
+    pair.run(20)
+    assert pair.agree()

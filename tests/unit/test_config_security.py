@@ -5,6 +5,7 @@ import pytest
 from mercast.broker.addresses import parse_address
 from mercast.broker.config import ConfigError, load
 from mercast.broker.config_security import half_protected
+from mercast.cli.admin_port import read_token
 from mercast.security.certificates import make_ca, make_certificate
 from mercast.security.identity import Identity
 from mercast.security.state import Files
@@ -78,9 +79,8 @@ def test_half_of_protection_is_told(given):
 
 def test_files_that_are_not_there():
     for key in Files._fields:
-        assert mistakes(**{key: "/no/such"})[0].startswith(
-            f"  {key} = '/no/such' (--{key.replace('_', '-')}): there is"
-        )
+        given = "" if key == "admin_token" else " = '/no/such'"
+        assert mistakes(**{key: "/no/such"})[0].startswith(f"  {key}{given} (--{key.replace('_', '-')}): there is")
 
 
 def test_the_token_of_admins(tmp_path):
@@ -95,3 +95,13 @@ def test_mistakes_in_files_are_those_of_the_configuration(given):
     given["tokens"]["tokens"].write_text("[")
     with pytest.raises(ConfigError, match=r"^tokens = '.*tokens.yaml': it is not YAML"):
         load(None, {"id": 1} | given["tokens"]).security()
+
+
+def test_what_may_be_a_token_is_not_told():
+    with pytest.raises(ConfigError) as raised:
+        load(None, {"id": 1, "admin_token": "s3/cret"})
+    assert "s3/cret" not in str(raised.value)
+    assert "admin_token (--admin-token): there is no file of that name" in str(raised.value)
+    with pytest.raises(ValueError, match="there is no file of that name") as told:
+        read_token("s3/cret")
+    assert "s3/cret" not in str(told.value)

@@ -28,7 +28,7 @@ def test_all_is_well(ledger):
     one, other = published(ledger, CHEAP, DEAR)
     assert ledger.due == 4
     delivered(ledger, (other, ALL), (one, LOW), (one, ALL), (other, HIGH))
-    report = ledger.report(None)
+    report = ledger.report()
     assert report == (Part(2, 4, 4), Part(0, 0, 0), 0, 0, 0, ())
     assert report.as_promised
     assert (ledger.published, ledger.delivered) == (2, 4)
@@ -37,7 +37,7 @@ def test_all_is_well(ledger):
 def test_missing(ledger):
     one, other = published(ledger, CHEAP, DEAR)
     delivered(ledger, (one, LOW), (one, ALL), (other, HIGH))
-    report = ledger.report(None)
+    report = ledger.report()
     assert (report.quiet.missing, report.missing_times) == (1, (10,))
     assert not report.as_promised
 
@@ -50,6 +50,12 @@ def test_missing_around_the_fault_is_counted_apart(ledger, window, excused):
     assert (report.fault.missing, report.quiet.missing) == ((1, 0) if excused else (0, 1))
     assert report.as_promised is excused
     assert report.missing_times == (() if excused else (10,))
+
+
+def test_there_may_be_several_faults(ledger):
+    published(ledger, CHEAP, CHEAP, CHEAP)
+    report = ledger.report(Window(0, 5), Window(15, 25))
+    assert (report.quiet, report.fault) == (Part(1, 2, 0), Part(2, 4, 0))
 
 
 def test_doubled_and_undue_are_never_excused(ledger):
@@ -65,7 +71,7 @@ def test_doubled_and_undue_are_never_excused(ledger):
 def test_what_nobody_has_published_is_undue(ledger):
     published(ledger, CHEAP)
     delivered(ledger, (0, LOW), (0, ALL), (7, ALL))
-    assert ledger.report(None).undue == 1
+    assert ledger.report().undue == 1
 
 
 def test_what_was_not_accepted_is_due_to_nobody_but_told(ledger):
@@ -73,13 +79,13 @@ def test_what_was_not_accepted_is_due_to_nobody_but_told(ledger):
     ledger.not_accepted(other)
     assert ledger.due == 2
     delivered(ledger, (one, LOW), (one, ALL), (other, HIGH))  # it may have arrived nevertheless
-    report = ledger.report(None)
+    report = ledger.report()
     assert (report.quiet, report.not_accepted, report.undue) == (Part(2, 2, 2), 1, 0)
     assert not report.as_promised
 
 
 def test_nothing_was_published(ledger):
-    assert ledger.report(None) == (Part(0, 0, 0), Part(0, 0, 0), 0, 0, 0, ())
+    assert ledger.report() == (Part(0, 0, 0), Part(0, 0, 0), 0, 0, 0, ())
     assert (ledger.latency(), ledger.slowest(10)) == ([], 0)
 
 

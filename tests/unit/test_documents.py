@@ -49,6 +49,9 @@ def test_the_limits_told_are_the_limits_kept():
         "characters of a name": DEFAULTS.name_length,
         "characters of a string attribute": DEFAULTS.string_length,
         "attributes of an event": DEFAULTS.attributes,
+        "subscriptions of a client": DEFAULTS.subscriptions,
+        "advertisements of a client": DEFAULTS.advertisements,
+        "bytes that both take at a broker, about": DEFAULTS.client_bytes,
     }
     text = (ROOT / "docs/filters.md").read_text()
     for what, limit in told.items():

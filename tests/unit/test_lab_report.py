@@ -276,7 +276,7 @@ def test_replay_shows_the_first_difference(recording, mercast):
     assert lines[:4] == [
         "1 stimuli, same effects; then, at line 3, time 0.25, other effects after",
         "  Publish(client='[c]', request=1, type='quote', attributes={'x': 0.1}, time=0, payload=b'', "
-        "content_type='application/octet-stream', trace=None, traced=False, encoded=b'')",
+        "content_type='application/octet-stream', trace=None, traced=False, encoded=b'', plain=False)",
         "--- recorded",
         "+++ found",
     ]

@@ -25,26 +25,26 @@ def sequences(forwards):
 
 def test_of_events_that_came_together_only_as_many_are_given_up_as_must_be():
     parked = Parked(Limits(parked=10))
-    assert sequences(parked.add(1.0, forward(0, 10))) == []
-    assert sequences(parked.add(2.0, forward(10, 3))) == [0, 1, 2]
+    assert sequences(parked.add(1.0, 0, forward(0, 10))) == []
+    assert sequences(parked.add(2.0, 0, forward(10, 3))) == [0, 1, 2]
     assert len(parked) == 10
-    assert sequences(parked.add(3.0, forward(20, 12))) == [*range(3, 13), 20, 21]
+    assert sequences(parked.add(3.0, 0, forward(20, 12))) == [*range(3, 13), 20, 21]
 
 
 def test_their_size_is_bounded_too():
     parked = Parked(Limits(parked_bytes=1000))
-    assert sequences(parked.add(1.0, forward(0, 4, b"x" * 300))) == [0]
-    assert sequences(parked.add(1.0, forward(4, 1, b"x" * 2000))) == [1, 2, 3, 4]
+    assert sequences(parked.add(1.0, 0, forward(0, 4, b"x" * 300))) == [0]
+    assert sequences(parked.add(1.0, 0, forward(4, 1, b"x" * 2000))) == [1, 2, 3, 4]
     assert len(parked) == 0
 
 
 def test_each_waits_its_time():
     parked = Parked(Limits())
-    parked.add(1.0, forward(0, 2))
-    parked.add(2.0, forward(2, 1))
+    parked.add(1.0, 0, forward(0, 2))
+    parked.add(2.0, 0, forward(2, 1))
     assert parked.next_deadline() == 1.0
     assert sequences(parked.due(1.5)) == [0, 1]
-    assert [(until, sequences([one])) for until, one in parked.take()] == [(2.0, [2])]
+    assert [(until, sequences([one])) for until, _, one in parked.take()] == [(2.0, [2])]
     assert parked.next_deadline() == float("inf")
 
 

@@ -1,11 +1,17 @@
 """What a bad filter is told, and what a filter looks like when printed."""
 
 import pickle
+import tracemalloc
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mercast.content import ContentError, Filter, FilterError
 from mercast.content.expression import And, Between, Compare, In, IsNull, Like, Not, Or
+from mercast.content.lexer import plain_list
+from mercast.content.parser import parse
 from mercast.limits import Limits
 from mercast.matching import Index
 
@@ -282,3 +288,54 @@ def test_the_largest_filters_cost_their_size_not_its_square(text):
     index.add(1, filter)
     assert index.match({}) == []
     assert index.nbytes < 5_000_000
+
+
+spaces = st.sampled_from(["", " ", "\n\t"])
+values = st.one_of(
+    st.integers(-(2**65), 2**65).map(str),
+    st.sampled_from(["-0", "007", "- 5", "+5", "1.5", "12x", "TRUE", "''", "'it''s'", "'a, b'", "'('", "x", ""]),
+    st.text(alphabet="ab'(), \u00e9", max_size=5).map(lambda text: f"'{text}'"),
+)
+
+
+@given(st.lists(st.tuples(spaces, values, spaces), max_size=6), st.sampled_from(["", " AND b", " OR", ")"]))
+def test_a_plain_list_is_read_at_once_as_it_is_token_by_token(listed, rest):
+    def read(at_once):
+        with mock.patch("mercast.content.parser.plain_list", plain_list if at_once else lambda *_: None):
+            try:
+                return repr(parse(text, Limits(filter_values=4)))
+            except FilterError as error:
+                return str(error)
+
+    text = f"a NOT IN ({','.join(map(''.join, listed))}){rest}"
+    assert read(at_once=True) == read(at_once=False)
+
+
+def test_long_lists_are_plain():
+    for value in ("'{}'", "-{}", " {} "):
+        values = ",".join(value.format(number) for number in range(5_000))
+        assert plain_list(f"a IN ({values}) AND b", 5)[1] == len(values) + 7
+
+
+def filters_of_many_kinds():
+    numbers = ",".join(map(str, range(8_000)))
+    yield f"n IN ({numbers})"
+    yield " AND ".join(f"a{n} = {n}" for n in range(2_000))
+    yield " OR ".join(f"(a{n} = {n} AND b{n} > 3)" for n in range(60))
+    yield " OR ".join(f"a{n}={n}" for n in range(4_000))
+    yield f"n IN ({numbers[:400]}) AND ({' OR '.join(f'b{n}=1' for n in range(60))})"
+
+
+@pytest.mark.parametrize("text", list(filters_of_many_kinds()), ids=lambda text: text[:20])
+def test_a_filter_knows_about_how_much_memory_it_takes(text):
+    Index(compiled=False).add(1, Filter.parse(text))  # what is remembered of names and patterns
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        filter, index = Filter.parse(text), Index(compiled=False)
+        index.add(1, filter)
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken < filter.nbytes * 1.25
+    assert filter.nbytes < taken * 4

@@ -31,6 +31,7 @@ VALUES = [
     stimuli.Subscribe("c", 1, None, FILTER, False),
     stimuli.Unsubscribe("c", 2, 1),
     stimuli.Publish("c", 1, "quote", {"price": 2**60}, 5, b"x"),
+    stimuli.Refuse("c", 1, "too fast"),
     stimuli.Leave("c"),
     stimuli.Received(3, (CONTROL, messages.HeartBeat(b"", 0.0, 0.0))),
     stimuli.LinkUp(1, 2, 3),

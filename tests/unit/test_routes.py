@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,11 @@ from mercast.overlay.linkstate import LinkState
 from mercast.overlay.routes import NO_HOP, Routes
 from mercast.overlay.split import BROKER, CARRY, Splitter, pack, unpack
 from mercast.overlay.topology import Topology
-from mercast.protocol.messages import Record
+from mercast.protocol.effects import Send
+from mercast.protocol.messages import Record, Update
+from mercast.protocol.stimuli import Batch, LinkUp, Received
+from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.strategies import STRATEGIES
 
 
 @st.composite
@@ -144,3 +149,61 @@ def test_splits_remembered_are_bounded(monkeypatch):
     for entries in combinations(range(20), 3):
         assert splitter(pack(entries)) == Splitter(Routes(topology, 0))(pack(entries))
         assert len(splitter._cache) < 10
+
+
+@pytest.mark.parametrize("cost", [0, -1, 256])
+def test_a_link_that_no_table_can_hold_does_not_come_up(cost):
+    core = STRATEGIES["ddbr"](1, 1)
+    with pytest.raises(ValueError, match=f"a link to broker 2 of cost {cost}; it may cost 1 to 255"):
+        core.handle(0.0, LinkUp(2, 1, cost))
+    core.validate()
+    core.handle(0.0, LinkUp(2, 1, 255))
+    assert core.state.mine.links == ((2, 255),)
+
+
+def test_a_record_of_more_links_than_there_may_be_is_not_kept():
+    state = LinkState(1, 1)
+    records = [Record(broker, 1, 1, (0,), ((1, 1),) * links) for broker, links in ((2, 1_024), (3, 1_025))]
+    assert state.learn(records) == records[:1]
+
+
+listed = st.dictionaries(st.integers(0, 9), st.dictionaries(st.integers(0, 11), st.integers(1, 255), max_size=8))
+
+
+@given(listed)
+def test_a_link_counts_if_both_ends_list_it_and_costs_what_the_dearer_says(links):
+    """A broker may list itself, and brokers that nobody knows."""
+    topology = Topology(links)
+    assert topology.brokers == tuple(sorted(links))
+    for one in links:
+        expected = {
+            other: max(cost, links[other][one])
+            for other, cost in sorted(links[one].items())
+            if other != one and one in links.get(other, {})
+        }
+        row = topology.trt[topology.place[one]]
+        assert topology.neighbours(one) == expected
+        assert list(topology.neighbours(one)) == list(expected)
+        assert {topology.brokers[at]: int(row[at]) for at in np.flatnonzero(row)} == expected
+
+
+def test_updates_that_follow_each_other_make_new_routes_once(monkeypatch):
+    made = []
+
+    class Counted(Topology):
+        def __init__(self, links):
+            made.append(len(links))
+            super().__init__(links)
+
+    monkeypatch.setattr("mercast.overlay.linkstate.Topology", Counted)
+    core = DDBR(1, 1)
+    core.handle(0.0, LinkUp(2, 1))
+    ring = [Record(id, 1, 1, (0,), tuple(sorted({(id - 1 or 30, 1), (id % 30 + 1, 1)}))) for id in range(2, 31)]
+    made.clear()
+    together = [Received(2, tuple(Update(b"", 0, (record,)) for record in some)) for some in (ring[:15], ring[15:])]
+    effects = core.handle(0.1, Batch(tuple(together)))
+    assert made == [30]
+    assert len(core.state.reachable) == 29 + 1
+    core.handle(0.2, Received(2, (Update(b"", 0, (ring[3],)), Update(b"", 0, (ring[4],)))))
+    assert made == [30]  # there was no news
+    assert {effect.neighbour for effect in effects if isinstance(effect, Send)} == {2}

@@ -1,11 +1,16 @@
 """Certificates that are made here, what they prove, and what is read of them."""
 
 import asyncio
+import os
 import ssl
+from contextlib import suppress
 from time import time
 
 import pytest
 
+from mercast.broker.broker import Broker
+from mercast.broker.config import BrokerConfig
+from mercast.broker.main import _behind_tls
 from mercast.security import tls
 from mercast.security.certificates import expiry, identities_in, make_ca, make_certificate
 from mercast.security.errors import SecurityError
@@ -139,7 +144,7 @@ class Echo(asyncio.Protocol):
 async def through_the_door(context, calling, say=b"x", seconds=5):
     """What is answered, and what the door has said of those who failed."""
     failures = []
-    serve = lambda: Door(Echo, context, seconds, lambda *said: failures.append(said))  # noqa: E731
+    serve = lambda: Door(Echo, context, seconds, lambda *said: failures.append(said), set())  # noqa: E731
     server = await asyncio.get_running_loop().create_server(serve, "127.0.0.1", 0)
     answer = b""
     try:
@@ -159,6 +164,14 @@ async def through_the_door(context, calling, say=b"x", seconds=5):
 def test_through_the_door(folder):
     called, calling = for_peers(**files(folder), ca=folder / "ca.pem")
     assert asyncio.run(through_the_door(called, calling)) == (b"xmercast://cluster/a%2Fb%20c/broker", [])
+
+
+def test_no_file_descriptor_is_left_for_the_door(folder, monkeypatch):
+    called, calling = for_peers(**files(folder), ca=folder / "ca.pem")
+    monkeypatch.setattr(os, "dup", lambda _: os.close(-1))
+    answer, [(address, why)] = asyncio.run(through_the_door(called, calling))
+    assert (answer, why) == (b"", "Bad file descriptor")
+    assert address.startswith("127.0.0.1:")
 
 
 def test_the_door_tells_of_those_who_fail(folder):
@@ -184,6 +197,29 @@ def test_more_than_can_be_served_are_turned_away(folder, monkeypatch):
     answer, [(address, why)] = asyncio.run(through_the_door(called, calling))
     assert (answer, why) == (b"", "too many others are at it: try again")
     assert address.startswith("127.0.0.1:")
+
+
+def test_a_crowd_at_one_port_keeps_nobody_from_another(folder, monkeypatch):
+    monkeypatch.setattr(tls, "MOST_OPENING", 1)
+    called, calling = for_peers(**files(folder), ca=folder / "ca.pem")
+
+    async def story():
+        broker = Broker(BrokerConfig(id=1, matcher="scan", handshake_seconds=1000))
+        loop = asyncio.get_running_loop()
+        doors = [_behind_tls(broker, Echo, lambda _: called) for _ in range(2)]
+        servers = [await loop.create_server(door, "127.0.0.1", 0) for door in doors]
+        ports = [server.sockets[0].getsockname() for server in servers]
+        hanging = await asyncio.open_connection(*ports[0])
+        turned_away = await asyncio.open_connection(*ports[0])
+        with suppress(ConnectionError):
+            assert await turned_away[0].read() == b""
+        reader, writer = await asyncio.open_connection(*ports[1], ssl=calling)
+        writer.write(b"x")
+        assert (await reader.read(1000)).startswith(b"xmercast:")
+        for one in (hanging[1], turned_away[1], writer, *servers):
+            one.close()
+
+    asyncio.run(asyncio.wait_for(story(), 30))
 
 
 def test_reasons_are_never_empty():

@@ -1,6 +1,8 @@
 """mercast token and mercast cert, and the variables by which clients use what they make."""
 
 import ssl
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -16,12 +18,14 @@ from mercast.security.tokens import hash_of, read_tokens
 def test_a_token_is_told_once_and_kept_as_a_hash(tmp_path, capsys):
     file = tmp_path / "tokens.yaml"
     token("feed", publish=["a", "b.*"], file=file)
-    token("desk", subscribe=["*"], deny_subscribe=["b"], file=file)
+    token("desk", subscribe=["*"], deny_subscribe=["b"], publish_events_per_second=5, file=file)
     feed, desk = capsys.readouterr().out.split()
     assert feed not in file.read_text()
     tokens = read_tokens(file.read_text())
     assert tokens.find(hash_of(feed)).publish.allow == ("a", "b.*")
     assert tokens.find(hash_of(desk)).subscribe == (("*",), ("b",))
+    assert tokens.find(hash_of(feed))[-2:] == (0, 0)
+    assert tokens.find(hash_of(desk))[-2:] == (5, 0)
     assert file.stat().st_mode & 0o077 == 0
 
 
@@ -30,6 +34,7 @@ def test_a_token_is_told_once_and_kept_as_a_hash(tmp_path, capsys):
     [
         ("feed", {}, "token 'feed' is given twice"),
         ("other", {"publish": ["*x"]}, "is not a pattern"),
+        ("other", {"publish_bytes_per_second": -1}, "is -1, expected a whole number"),
         ("", {}, "is not a name"),
     ],
 )
@@ -84,3 +89,12 @@ def test_clients_take_their_certificates_from_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("MERCAST_CA", "/no/such")
     with pytest.raises(MercastError, match=r"certificates cannot be read \(/no/such, .*No such file"):
         options("a", None, True, None, 1.0)
+
+
+def test_no_token_is_lost_if_many_are_made_at_once(tmp_path, capsys):
+    file, names = tmp_path / "tokens.yaml", [f"t{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(partial(token, file=file), names))
+    made = capsys.readouterr().out.split()
+    tokens = read_tokens(file.read_text())
+    assert {tokens.find(hash_of(one)).name for one in made} == set(names)

@@ -2,12 +2,12 @@
 
 import pytest
 
+from mercast.content.rules import Rules, check_pattern, matches
 from mercast.content.types import Declaration
 from mercast.protocol.stimuli import Advertise, Declare, Leave, Subscribe
 from mercast.routing.declared import Declared
 from mercast.security import guard as guarding
 from mercast.security.guard import Guard
-from mercast.security.rules import Rules, check_pattern, matches
 from mercast.security.tokens import Token
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mercast.content.rules import Rules
 from mercast.security.errors import SecurityError
-from mercast.security.rules import Rules
 from mercast.security.tokens import hash_of, new_token, read_tokens, with_token
 
 HASH = "0" * 64
@@ -18,7 +18,7 @@ def test_what_is_added_is_found():
     tokens = read_tokens(text)
     assert len(tokens) == 2
     feed, desk = tokens.find(hash_of(one)), tokens.find(hash_of(other))
-    assert feed == ("feed", hash_of(one), Rules(("stock.*",), ("stock.x",)), Rules())
+    assert feed == ("feed", hash_of(one), Rules(("stock.*",), ("stock.x",)), Rules(), 0, 0)
     assert (desk.name, desk.subscribe) == ("desk: 'quoted'", Rules(("*",)))
     assert tokens.find(hash_of(one + " ")) is None
 
@@ -46,6 +46,13 @@ def test_a_file_without_tokens_lets_nobody_in():
         (
             f"tokens: {{a: {{sha256: '{HASH}', publsh: []}}}}",
             "token 'a': 'publsh' is unknown, expected sha256, publish",
+        ),
+        *(
+            (
+                f"tokens: {{a: {{sha256: '{HASH}', publish_bytes_per_second: {rate}}}}}",
+                f"token 'a': .* is {rate}, expected a whole",
+            )
+            for rate in (-1, 1.5, True)
         ),
         (f"tokens: {{a: {{sha256: '{HASH}', publish: x}}}}", "token 'a': publish is a list of patterns"),
         (f"tokens: {{a: {{sha256: '{HASH}', publish: ['*x']}}}}", r"token 'a': publish: '\*x' is not a pattern"),

@@ -2,6 +2,8 @@
 
 `kind`, `says` and, for broker-to-broker frames, `me` stand in the companion of each file. `says` is null for what is
 skipped. `canonical` says whether our own encoders write these very bytes.
+
+Frames in `newer/` are as a newer build may write them: each says what its namesake in v1 says, and more.
 """
 
 import hashlib
@@ -19,7 +21,8 @@ from mercast.wire.frames import FRAME_BYTES, Framing, Kind, frame
 from mercast.wire.peers import decode_message, encode_message
 
 CORPUS = Path(__file__).parent / "corpus"
-RECORDED = sorted(CORPUS.glob("*/*.hex"))
+RECORDED = sorted(CORPUS.glob("v*/*.hex"))
+NEWER = sorted(CORPUS.glob("newer/*.hex"))
 CLIENT, TIME = "c.1", 1
 
 
@@ -149,7 +152,43 @@ def test_every_kind_is_recorded_as_we_write_it():
     assert WRITERS.keys() == set(Kind)
 
 
-@pytest.mark.parametrize("version", sorted(CORPUS.glob("v*")), ids=lambda version: version.name)
+def understood(file, me):
+    """What those who read such a frame make of it."""
+    ((kind, body),) = Framing(FRAME_BYTES).feed(bytes_of(file))
+    match kind:
+        case Kind.HELLO | Kind.ERROR | Kind.MEMBERS:
+            return kind, {name: one for name, one in hello.read_json(body).items() if name != "of_the_next"}
+        case Kind.ANSWER:
+            return kind, replies.read_answer(body)
+        case Kind.SETTLED:
+            return kind, replies.read_settled(body)
+        case Kind.REPORTED:
+            return kind, replies.read_reported(body)
+        case Kind.DRAIN:
+            return kind, replies.read_drain(body)
+    return kind, read(kind, body, me)
+
+
+@pytest.mark.parametrize("file", NEWER, ids=lambda file: file.stem)
+def test_what_a_newer_build_says_beside_is_skipped(file):
+    before = CORPUS / "v1" / file.name
+    me = json.loads(before.with_suffix(".json").read_text()).get("me", 0)
+    assert understood(file, me) == understood(before, me)
+    assert len(bytes_of(file)) > len(bytes_of(before))
+
+
+def test_all_that_can_be_said_beside_is_recorded():
+    """PING, PONG and RECEIPTS have no room for more."""
+    canonical = {file.name for file in RECORDED if json.loads(file.with_suffix(".json").read_text())["canonical"]}
+    assert {file.name for file in NEWER} == {name for name in canonical if not name.endswith(FIXED)}
+    kinds = {bytes_of(file)[4] for file in NEWER}
+    assert kinds == set(Kind) - {Kind.PING, Kind.PONG, Kind.RECEIPTS}
+
+
+FIXED = ("-ping.hex", "-pong.hex", "-receipts.hex")
+
+
+@pytest.mark.parametrize("version", sorted(path for path in CORPUS.iterdir()), ids=lambda version: version.name)
 def test_no_file_was_edited(version):
     """A new file adds its line: `sha256sum FILE >> SHA256SUMS`. No line ever changes."""
     listed = dict(line.split()[::-1] for line in (version / "SHA256SUMS").read_text().splitlines())

@@ -89,6 +89,8 @@ REFUSED = [
     (update(Record(1, 1, 1, (), ((2, 0),))), "a link costs 1 to 255"),
     (update(Record(1, 1, 1, (), ((2, 256),))), "a link costs 1 to 255"),
     (update(Record(1, 1, 1, (), ((0x8000, 1),))), "brokers have numbers"),
+    (update(Record(1, 1, 1, (), ((2, 1),) * 1025)), "a record of 1025 links or clusters; there may be 1024"),
+    (update(Record(1, 1, 1, (0,) * 1025, ())), "a record of 1025 links or clusters"),
     (update(records=(Record(1, 1, 1, (), ()),) * 1025), "1025 records at once; there may be 1024"),
     (Report(0x8000, 1, "c.1", 1, ROW), "brokers have numbers"),
     (Report(1, -1, "c.1", 1, ROW), "hops are counted"),

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ from wire_strategies import (
 
 from mercast.content import AttributeType, Declaration, Event, EventId, Filter, Subscription
 from mercast.content.errors import ContentError
+from mercast.content.event import check_event
+from mercast.content.values import INT_MAX, INT_MIN
 from mercast.overlay.split import pack
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Deliver, Send
@@ -27,8 +30,18 @@ from mercast.protocol.messages import Complete, Control, Forward, Local, Packet,
 from mercast.protocol.stimuli import Received, Subscribe
 from mercast.routing.destination.ddbr import DDBR
 from mercast.wire import replies, requests
-from mercast.wire.events import PLAIN_BYTES, Passing, decode_content, encode_content
-from mercast.wire.frames import FRAME_BYTES, Framing, Kind
+from mercast.wire.events import (
+    PLAIN_BYTES,
+    Passing,
+    decode_content,
+    decode_packet,
+    decode_packets,
+    encode_content,
+    encode_packet,
+    encoded_together,
+    read_contents,
+)
+from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError
 from mercast.wire.hello import common_version, field, hello, read_json, refusal
 from mercast.wire.peers import MESSAGE_BYTES, RECORDS, TOGETHER_BYTES, decode_message, encode_message
 
@@ -65,6 +78,118 @@ def test_publish(request, type_, attributes, payload, content_type, trace, trace
     assert kind == Kind.PUBLISH
     asked = stimuli.Publish("c.1", request, type_, attributes, 5, payload, content_type, trace, traced, content)
     assert requests.read_publish("c.1", body, 5) == asked
+
+
+ODD = [
+    *(b"{}", b'{"a": 9223372036854775807}', b'{"a": 9223372036854775808}', b'{"a": -9223372036854775809}'),
+    *(b'{"a": 123456789012345678901234567890}', b'{"a": 1e300}', b'{"": 1}', b'{"a": "\\u00e9"}', b'{"a": "\\ud800"}'),
+    *('{"größe": 1}'.encode(), b'{"a": null}', b'{"a": {"b": 1}}', b'{"a": [1]}', b"[]", b'{"a": 1', b'{"a": true}'),
+    *(b'{"a": "' + b"x" * 300 + b'"}', b'{"a": "' + b"x" * 70_000 + b'"}', b'{"a": 1, "a": 2}'),
+]
+odd = st.sampled_from(ODD)
+
+
+@given(st.lists(st.tuples(names, attributes.map(orjson.dumps) | odd, payloads), min_size=1, max_size=4), st.data())
+def test_many_publishes_are_read_as_each_of_them_is(contents, data):
+    written = [foreign(attributes, type_.encode(), payload) for type_, attributes, payload in contents]
+    bodies = [requests.publish(number, one)[5:] for number, one in enumerate(written, 1)]
+    if data.draw(st.booleans()):
+        bodies.append(data.draw(st.binary(max_size=20)))
+    try:
+        each = [requests.read_publish("c.1", body, 5) for body in bodies]
+    except ProtocolError:
+        with pytest.raises(ProtocolError):
+            requests.read_publishes("c.1", bodies, 5)
+        return
+    many = requests.read_publishes("c.1", bodies, 5)
+    assert repr([one._replace(plain=False) for one in many]) == repr(each)  # for to Python TRUE equals 1
+    for one in many:
+        if one.plain:  # then the door has nothing to do
+            event = Event(EventId(1, 1, 1), one.type, one.attributes, 5, "c.1", encoded=one.encoded)
+            assert check_event(event._replace(payload=one.payload)).attributes is one.attributes
+
+
+contents = st.tuples(names, attributes.map(orjson.dumps) | odd, payloads).map(
+    lambda said: foreign(said[1], said[0].encode(), said[2])
+) | st.builds(encode_content, names, attributes, payloads, names, st.none() | names)
+
+
+def damaged(data):
+    """As it is mostly; with a byte changed, or cut short."""
+    changed = st.tuples(st.integers(0, len(data) - 1), st.integers(0, 255)).map(
+        lambda how: data[: how[0]] + bytes([how[1]]) + data[how[0] + 1 :]
+    )
+    return st.just(data) | changed | st.integers(0, len(data)).map(lambda end: data[:end])
+
+
+def read_or_none(read, *what):
+    try:
+        return read(*what)
+    except ProtocolError:
+        return None
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(contents.flatmap(damaged), st.binary(max_size=3)), min_size=1, max_size=4))
+def test_many_contents_are_read_as_each_of_them_is(written):
+    many = read_contents([before + one for one, before in written], [len(before) for _, before in written])
+    if many is not None:
+        each = [decode_content(before + one, len(before), as_written=True) for one, before in written]
+        assert repr([(type_, read, payload) for type_, read, _, payload in many]) == repr([one[:3] for one in each])
+        assert {one[3:] for one in each} == {(PLAIN_BYTES, None)}
+
+
+def test_contents_without_a_place_are_a_mistake():
+    with pytest.raises(ValueError, match="shorter"):
+        read_contents([encode_content("t", {})] * 2, [0])
+
+
+stamped = st.tuples(packets, contents).map(
+    lambda one: encode_packet(one[0]._replace(event=one[0].event._replace(encoded=one[1])))
+)
+
+
+def can_be_matched(packet):
+    return packet is not None and all(
+        value is None or (type(value) is int and INT_MIN <= value <= INT_MAX) or type(value) in (str, float, bool)
+        for value in packet.event.attributes.values()
+    )
+
+
+@settings(max_examples=300)
+@given(st.lists(stamped.flatmap(damaged), min_size=1, max_size=4))
+def test_many_packets_are_read_as_each_of_them_is(parts):
+    """What cannot be read, or matched, is left out of them."""
+    each = [read_or_none(decode_packet, part) for part in parts]
+    many = decode_packets(encoded_together(parts), 0, len(parts))
+    assert repr(many) == repr(tuple(filter(can_be_matched, each)))
+
+
+STAMP, CONTENT = 0, 31 + len("c.1")
+"""Where the lengths of their headers stand in a packet."""
+
+
+@pytest.mark.parametrize("written", ODD, ids=lambda written: written[:30].decode())
+@pytest.mark.parametrize("header", [STAMP, CONTENT])
+@pytest.mark.parametrize("longer", [-1, 0, 1])
+def test_one_odd_packet_is_read_among_others_as_it_is_alone(written, header, longer):
+    usual, odd = (
+        encode_packet(Packet(Event(EventId(1, 2, 3), "t", {}, 4, "c.1", encoded=foreign(said, b"t"))))
+        for said in (b'{"a": 1}', written)
+    )
+    assert (odd[STAMP], odd[CONTENT]) == (31, 11)
+    odd = odd[:header] + bytes([odd[header] + longer]) + odd[header + 1 :]
+    parts = [usual, odd, usual]
+    each = [read_or_none(decode_packet, part) for part in parts]
+    for some in (slice(3), slice(1, 2)):
+        many = decode_packets(encoded_together(parts[some]), 0, len(parts[some]))
+        assert repr(many) == repr(tuple(filter(can_be_matched, each[some])))
+
+
+def test_usual_events_are_known_to_be_plain():
+    content = encode_content("quote", {"price": 9.5, "volume": 300, "symbol": "ACME", "halted": False}, b"\xff" * 9)
+    (asked,) = requests.read_publishes("c.1", [requests.publish(1, content)[5:]], 5)
+    assert asked.plain
 
 
 def test_what_cannot_be_said_is_told_before_it_is_sent():
@@ -104,6 +229,29 @@ def test_what_is_wrong_with_a_request_is_said():
     with pytest.raises(requests.Refused, match="there is no type 'money'; there are bool, int, float, string"):
         requests.read_request(Kind.DECLARE, "c.1", b'{"request": 7, "name": "x", "attributes": {"a": "money"}}')
     assert requests.read_request(99, "c.1", b"\0") is None
+
+
+BIG = 100_000
+
+UNBOUNDED = {
+    "the name of an attribute": requests.declare(7, "x", None, {"a" * BIG: "int"}),
+    "the name of one without a type": requests.declare(7, "x", None, {"a" * BIG: "money"}),
+    "a type of an attribute": requests.declare(7, "x", None, {"a": "m" * BIG}),
+    "a nested type": requests.declare(7, "x", None, {"a": [[["m" * BIG] * 3] * 3]}),
+    "a type": requests.declare(7, "x" * BIG, None, {}),
+    "a parent": requests.declare(7, "x", "p" * BIG, {}),
+    "many attributes": requests.declare(7, "x", None, {f"a{one}": "int" for one in range(BIG)}),
+    "a subscription": requests.subscribe(7, "x" * BIG, "", True),
+    "a filter": requests.subscribe(7, "x", "a = " + "1" * BIG, True),
+}
+
+
+@pytest.mark.parametrize("said", UNBOUNDED.values(), ids=UNBOUNDED)
+def test_what_is_too_large_is_refused_in_few_words(said):
+    kind, body = only(said)
+    with pytest.raises(requests.Refused) as refused:
+        requests.read_request(kind, "c.1", body)
+    assert len(str(refused.value)) < 1000
 
 
 @given(events, st.lists(u32, max_size=5).map(tuple))
@@ -259,10 +407,10 @@ def publish(core, content):
     return bare(at_2.event), encode_message(forward)
 
 
-def foreign(attributes):
+def foreign(attributes, type_=b"quote", payload=b"payload"):
     """Content whose attributes somebody else wrote."""
-    content = encode_content("quote", {}, b"payload")
-    return content[:7] + len(attributes).to_bytes(4, "big") + b"quote" + attributes + b"payload"
+    content = encode_content(type_.decode(), {})
+    return content[:7] + len(attributes).to_bytes(4, "big") + type_ + attributes + payload
 
 
 def test_attributes_that_the_door_flattens_are_written_anew():

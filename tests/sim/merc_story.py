@@ -1,0 +1,89 @@
+"""Fault stories of several clusters. What tables should be is found out by brokers to whom nothing ever happened."""
+
+import itertools
+from dataclasses import replace
+
+from sim.faults import Story
+
+from mercast.protocol.stimuli import Advertise, Declare, Subscribe
+from mercast.routing.destination.merc import MERC
+from mercast.sim.simulator import Simulator
+
+BACKBONE = 99
+
+
+class MERCStory(Story):
+    strategy = MERC
+
+    def make(self, broker, incarnation):
+        return MERC(broker, incarnation, replace(self.settings, clusters=self.homes[broker]))
+
+    def overlay(self, _seed):
+        """A backbone of edges with stub clusters, or neighbours that share edges, in a line or in a circle."""
+        rng, self.homes, links = self.rng, {}, []
+        count, numbers = rng.randint(2, 3), itertools.count()
+        clusters = {cluster: [next(numbers) for _ in range(rng.randint(1, 3))] for cluster in range(1, count + 1)}
+        self.homes |= {broker: (cluster,) for cluster, members in clusters.items() for broker in members}
+        if rng.random() < 0.6:
+            clusters[BACKBONE] = []
+            borders = [(cluster, BACKBONE) for cluster in range(1, count + 1)]
+        else:
+            borders = [(one, one + 1) for one in range(1, count)]
+            borders += [(count, 1)] if count > 2 and rng.random() < 0.5 else []
+        for border in borders:
+            for _ in range(rng.choice([1, 2, 2])):
+                edge = next(numbers)
+                self.homes[edge] = border
+                for cluster in border:
+                    clusters[cluster].append(edge)
+        for members in clusters.values():
+            links += [(members[place], members[rng.randrange(place)]) for place in range(1, len(members))]
+            links += [tuple(rng.sample(members, 2)) for _ in range(len(members) // 2) if len(members) > 2]
+        return self.sound(links)
+
+    def sound(self, links):
+        """Two brokers have one link, in the first cluster that they share: each cluster must hang together without
+        those that lie in another."""
+        links = {tuple(sorted(link)) for link in links}
+        for number in sorted({number for clusters in self.homes.values() for number in clusters}):
+            members = [broker for broker, clusters in self.homes.items() if number in clusters]
+            parts = [{broker} for broker in members]
+            for one, other in sorted(links | {tuple(sorted(pair)) for pair in itertools.combinations(members, 2)}):
+                if one not in members or other not in members or self.shared(one, other) != number:
+                    continue
+                mine = [part for part in parts if one in part or other in part]
+                if len(mine) == 2:
+                    links.add((one, other))
+                    parts = [part for part in parts if part not in mine] + [mine[0] | mine[1]]
+        return sorted(links)
+
+    def shared(self, one, other):
+        return next(number for number in self.homes[one] if number in self.homes[other])
+
+    def wrong_tables(self):
+        fresh = Simulator(self.make)
+        fresh.build({tuple(sorted(link)) for link in self.simulator.links()})
+        fresh.run(5)
+        for number, declaration in enumerate(self.types.declared.values(), 1):
+            fresh.do(self.all[0], Declare("types", number, declaration))
+        fresh.run(10)
+        for client in self.clients.values():
+            for local, one in client.advertisements.items():
+                fresh.do(client.broker, Advertise(*local, one.type, one.filter))
+            for local, one in client.subscriptions.items():
+                fresh.do(client.broker, Subscribe(*local, one.type, one.filter))
+        fresh.run(30)
+        return [
+            f"{what} of {broker} in {number} is {is_.get(key)}, should be {should.get(key)}: {key}"
+            for broker, core in self.simulator.brokers.items()
+            for place, other in zip(core.places, fresh.brokers[broker].places, strict=True)
+            for what, number, is_, should in compared(place, other)
+            for key in sorted(is_.keys() | should.keys())
+            if is_.get(key) != should.get(key)
+        ]
+
+
+def compared(place, other):
+    for what in ("advertisements", "subscriptions"):
+        tables = [getattr(one, what) for one in (place, other)]
+        yield what, place.number, *({origin: table.of(origin) for origin in table} for table in tables)
