@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env test test-quick demo bench lint docs mutants soak lock clean
+.PHONY: help env test test-quick demo bench lint docs mutants soak soak-live fuzz lock clean
 SEEDS ?= 1000
 FIRST ?= 1000
 
@@ -50,17 +50,26 @@ bench: $(READY)  ## speed of matching, simulator and live brokers, each beside i
 	$(BIN)/mercast bench hop
 	$(BIN)/mercast bench line
 	$(BIN)/mercast bench idle
+	$(BIN)/mercast bench crowd
 
 mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of content and matching, 300 of overlay and routing
 	$(BIN)/python tests/mutants.py content,matching
 	$(BIN)/python tests/mutants.py overlay,routing
 
 soak: $(READY)  ## fault stories from as many seeds as wanted: make soak SEEDS=20000
-	$(BIN)/python tests/sim/soak.py $(SEEDS) $(FIRST)
+	$(BIN)/python tests/sim/play.py $(SEEDS) $(FIRST)
+
+fuzz: MINUTES ?= 5
+fuzz: $(READY)  ## damaged input on every port of real brokers: make fuzz MINUTES=10, again with SEED=…
+	$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+soak-live: MINUTES ?= 30
+soak-live: $(READY)  ## real brokers under load and churn, restarts and kills: is memory flat? make soak-live MINUTES=30
+	$(BIN)/python tests/soak/run.py --minutes $(MINUTES)
 
 lock: $(READY)  ## make the lock file anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 	  --extra broker --extra lab --group dev --output-file requirements.lock pyproject.toml
 
 clean:  ## remove the environment and all that was made
-	rm -rf $(VENV) mutants dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) mutants soak dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
