@@ -5,16 +5,18 @@ from unittest.mock import Mock
 
 import pytest
 
+from mercast.broker import overlay as overlay_module
 from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
 from mercast.broker.links import ASKING, LINKING, Link
 from mercast.broker.overlay import Overlay
 from mercast.content.event import Event, EventId
 from mercast.overlay.neighbourhood import Timing
+from mercast.overlay.topology import MOST_COST
 from mercast.protocol.effects import Send
 from mercast.protocol.messages import Complete, Control, Forward, HeartBeat, Packet
-from mercast.protocol.stimuli import LinkDown
-from mercast.wire.frames import FRAME_BYTES, Framing, Kind
+from mercast.protocol.stimuli import LinkDown, LinkUp
+from mercast.wire.frames import FRAME_BYTES, Framing, Kind, frame
 from mercast.wire.hello import VERSIONS, hello
 from mercast.wire.peers import encode_message
 
@@ -77,7 +79,8 @@ class Reader:
 
 
 @pytest.fixture
-def loop():
+def loop(monkeypatch):
+    monkeypatch.setattr(overlay_module, "_LOOK", 0)
     loop = asyncio.new_event_loop()
     yield loop
     loop.close()
@@ -91,6 +94,11 @@ def told(test):
 
     run.__name__ = test.__name__
     return run
+
+
+async def some_turns():
+    for _ in range(20):
+        await asyncio.sleep(0)
 
 
 async def linked():
@@ -321,6 +329,42 @@ async def test_a_link_that_is_replaced_ends_at_once():
     link.host.greeted(another, LINKING)
     assert broker.links == {2: another}
     assert network.aborted
+
+
+@told
+async def test_a_link_that_is_no_longer_wanted_ends_once_all_goes_another_way_and_has_arrived():
+    broker, link, network = await linked()
+    link._framing.limit = FRAME_BYTES
+    broker.take(LinkUp(2, 1))
+    link.host._rewire()  # nobody else is there, so nobody should be a neighbour
+    await some_turns()
+    assert broker.core.state.mine.links == ((2, MOST_COST),)
+    link.send([events(1, 1, size=10)])
+    assert Kind.PING not in network.said
+    link.data_received(encode_message(HeartBeat(broker.core.state.digest, broker.now())))
+    await some_turns()
+    assert Kind.PING not in network.said  # the event has not left yet
+    network.takes(EVENT_BYTES)
+    await some_turns()
+    assert network.said[-1] == Kind.PING
+    assert not network.aborted
+    link.data_received(frame(Kind.PONG, b"last"))
+    await some_turns()
+    assert network.aborted
+    assert not broker.links
+    assert not broker.core.dropped
+
+
+@told
+async def test_a_link_that_is_no_longer_wanted_and_is_lost_is_forgotten():
+    broker, link, network = await linked()
+    broker.take(LinkUp(2, 1))
+    link.host._rewire()
+    await some_turns()
+    link.connection_lost(None)
+    await some_turns()
+    assert not link.host._parting
+    assert not network.aborted
 
 
 def test_who_is_hung_up_on_has_some_time_to_read_what_was_said(loop, monkeypatch):

@@ -10,7 +10,6 @@ from mercast.broker.links import Link
 from mercast.broker.sessions import STOPPED, Session
 from mercast.protocol.stimuli import Retire
 from mercast.wire import replies
-from mercast.wire.frames import Kind, frame
 
 log = structlog.get_logger()
 
@@ -23,15 +22,10 @@ _FOR_CLIENTS = 0.8
 _TO_HANG_UP = 2.0
 """Seconds that clients which were told everything have to hang up by themselves."""
 
-_LAST = frame(Kind.PING, b"last")
-"""Links carry all in order: what was sent before it has arrived when it is answered."""
-
 
 class Draining:
     def __init__(self, broker: Broker, live: set[Session]) -> None:
         self._broker, self._live = broker, live
-        self._asked: set[Link] = set()
-        """Links that were sent the last PING."""
 
     async def run(self) -> None:
         """Have clients go elsewhere and events go around; then see that everything arrives. All in the time given."""
@@ -69,11 +63,5 @@ class Draining:
         return not any(session.queued for session in self._live)
 
     def _arrived(self) -> bool:
-        """Whether every neighbour has taken all. Each is asked once nothing is left to be sent to it."""
-        links = [link for link in self._broker.links.values() if isinstance(link, Link)]
-        for link in links:
-            if link not in self._asked and not link.queued:
-                self._asked.add(link)
-                link.out.append(_LAST)
-                link.flush()
-        return all(link.answered for link in links)
+        """Whether every neighbour has taken all."""
+        return all([link.has_all() for link in self._broker.links.values() if isinstance(link, Link)])  # ask each

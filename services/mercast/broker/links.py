@@ -17,7 +17,7 @@ from mercast.protocol.stimuli import Received, Unsent
 from mercast.security import tls
 from mercast.security.identity import against_peer, identities
 from mercast.wire import hello
-from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, pong
+from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, frame, pong
 from mercast.wire.peers import decode_message, encode_message, events_in, forward_frames
 
 log = structlog.get_logger()
@@ -37,6 +37,9 @@ _PRESSING_BYTES = 2 * 1024 * 1024
 
 _CALLERS_BYTES = 1024 * 1024
 """What may wait to be written to one that has called and is not linked."""
+
+_LAST = frame(Kind.PING, b"last")
+"""A link carries all in order: what was sent before it has arrived when it is answered."""
 
 
 class Refusal(Exception):  # noqa: N818 - it is said to the other side
@@ -82,8 +85,8 @@ class Link(OutgoingLink):
         self._events = OnTheWay()
         self._secured = self._hung_up = False
         """Whether it is by TLS, and whether this side has closed it."""
-        self.answered = False
-        """Whether it has answered a PING: only a broker that leaves sends one."""
+        self._asked = self._answered = False
+        """Whether the last PING was sent, and answered."""
         self._framing = Framing()
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -212,7 +215,7 @@ class Link(OutgoingLink):
             elif kind == Kind.PING:
                 self.out.append(pong(body))
             elif kind == Kind.PONG:
-                self.answered = True
+                self._answered = True
             elif kind == Kind.ERROR:
                 said = hello.read_json(body)
                 code, reason = said.get("code"), said.get("reason")
@@ -326,6 +329,14 @@ class Link(OutgoingLink):
     def _arrived(self) -> int:
         """Bytes that the other side has taken."""
         return self._written - self.untaken - (unacknowledged(self.transport) if self.transport else 0)
+
+    def has_all(self) -> bool:
+        """Whether the other side has read everything, before this one hangs up: it is asked once nothing waits here."""
+        if not self._asked and not self.queued:
+            self._asked = True
+            self.out.append(_LAST)
+            self.flush()
+        return self._answered
 
     def cut_off(self) -> None:
         self.broker.counters.denied["slow"] += 1

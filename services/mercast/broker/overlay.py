@@ -17,6 +17,7 @@ from mercast.broker.links import ASKING, IN_HELLO, LINKING, Link
 from mercast.broker.seeking import LATE, SOON, Seeking, until
 from mercast.membership.members import Member, to_json
 from mercast.overlay.construct import neighbours
+from mercast.overlay.topology import MOST_COST
 from mercast.protocol.stimuli import LinkDown, LinkUp
 from mercast.security import tls
 from mercast.wire.frames import Kind, frame
@@ -25,6 +26,9 @@ log = structlog.get_logger()
 
 _WATCH = 1.0
 """Seconds between two looks at who is there."""
+
+_PART_WITHIN, _LOOK = 10.0, 0.05
+"""Seconds for events to go another way before a link that is no longer wanted is closed; between two looks at that."""
 
 _AHEAD = 30 * 24 * 3600.0
 """Seconds that a clock may have been set back by since an earlier life: more is a lie, or a clock without a battery."""
@@ -42,6 +46,8 @@ class Overlay:
         self._keepers: dict[int, asyncio.Task[None]] = {}
         """A task for each neighbour that there should be a link to."""
         self._knocked: dict[int, asyncio.Event] = {}
+        self._parting: dict[int, asyncio.Task[None]] = {}
+        """A task for each link that is no longer wanted."""
         self._answers: dict[int, bool] = {}
         """Whether the last try to reach a neighbour was answered."""
         seeds = [seed for seed in broker.config.seeds if seed != peer_address]
@@ -60,7 +66,7 @@ class Overlay:
         self._rewire()
 
     def end(self) -> None:
-        for task in (*self._keepers.values(), *self._tasks, *filter(None, [self._asking_back])):
+        for task in (*self._keepers.values(), *self._parting.values(), *self._tasks, *filter(None, [self._asking_back])):
             task.cancel()
 
     # -- who should be a neighbour -----------------------------------------------------------------------------------
@@ -82,10 +88,10 @@ class Overlay:
             del self._knocked[neighbour]
             self._answers.pop(neighbour, None)
         if wanted <= links.keys():  # what is new stands before what is old goes
-            for neighbour in sorted(links.keys() - wanted):
+            for neighbour in sorted(links.keys() - wanted - self._parting.keys()):
                 link = links[neighbour]
                 if isinstance(link, Link) and link.role is not None:  # whoever has dialled hangs up
-                    self.unlink(neighbour, "no longer a neighbour")
+                    self._parting[neighbour] = asyncio.create_task(self._part(link))
 
     def _ready(self) -> tuple[bool, str]:
         """Linked to every neighbour that answers, and of one view with them; once so, always so."""
@@ -200,6 +206,18 @@ class Overlay:
             link.out.append(frame(Kind.MEMBERS, orjson.dumps({"members": to_json(rest)})))
             link.flush()
         self.broker.take(LinkUp(neighbour, link.incarnation))
+
+    async def _part(self, link: Link) -> None:
+        """Hang up, once events go another way and what is on this one has arrived."""
+        broker, neighbour, began = self.broker, link.neighbour, self.broker.now()
+        broker.take(LinkUp(neighbour, link.incarnation, MOST_COST))
+        while not link.closed.done() and broker.now() < began + _PART_WITHIN:
+            await asyncio.sleep(_LOOK)
+            if broker.core.neighbourhood.is_known_since(began) and link.has_all():
+                break
+        del self._parting[neighbour]
+        if broker.links.get(neighbour) is link:
+            self.unlink(neighbour, "no longer a neighbour")
 
     def lost(self, link: Link) -> None:
         self.calls.discard(link)

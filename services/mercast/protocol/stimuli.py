@@ -87,6 +87,8 @@ class Received(NamedTuple):
 
 
 class LinkUp(NamedTuple):
+    """There is a link, or there was one already and it costs something else from now on."""
+
     neighbour: int
     incarnation: int
     cost: int = 1
