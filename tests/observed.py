@@ -39,6 +39,7 @@ class Link:
 class Member:
     peer: str
     clients: str
+    also_in: tuple[str, ...] = ()
 
 
 @dataclass
@@ -48,7 +49,7 @@ class StandIn:
     counters: Counters = field(default_factory=Counters)
     sessions: dict[str, Session] = field(default_factory=dict)
     links: dict[int, Link] = field(default_factory=dict)
-    members: dict[int, Member] = field(default_factory=dict)
+    members: tuple[dict[int, Member], ...] = field(default_factory=lambda: ({},))
     security: Security = field(default_factory=Security)
     paces: dict[bytes, object] = field(default_factory=dict)
     calls: set[object] = field(default_factory=set)

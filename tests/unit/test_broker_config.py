@@ -10,6 +10,7 @@ from mercast.broker.addresses import Address
 from mercast.broker.config import MOST_ID, BrokerConfig, ConfigError, load
 from mercast.broker.config_docs import document
 from mercast.broker.config_sources import environment_variable
+from mercast.content.rules import Rules
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.split import CARRY
@@ -82,7 +83,7 @@ def test_lists_and_sizes_and_nothing_from_variables(monkeypatch):
     monkeypatch.setenv("MERCAST_URL", "a variable of clients")
     monkeypatch.setenv("MERCAST_PORT_7470_TCP", "one that Kubernetes makes up")
     config = load(None, {"seeds": "b:1,c", "peer_listen": "localhost:0"})
-    assert config.static_members() == {1: Address("a", 5), 2: Address("::1", 7471)}
+    assert config.clusters()[0].members == {1: Address("a", 5), 2: Address("::1", 7471)}
     assert config.seeds == ["b:1", "c:7471"]
     assert (config.admin_listen, config.peer_listen) == ("", "localhost:0")
     assert (config.link_queue_bytes, config.record) == (64 * 1024 * 1024, None)
@@ -105,7 +106,9 @@ def test_every_mistake_is_told_with_its_key_and_its_origin(file, monkeypatch):
         "max_clients = 0 (--max-clients): expected greater than or equal to 1",
         f"stratgy ({given}, line 1) is unknown: did you mean strategy?",
     ]
-    assert told[-1].startswith(f"whatever ({given}, line 7) is unknown: there are id, cluster, strategy, ")
+    assert told[-1].startswith(
+        f"whatever ({given}, line 7) is unknown: there are id, cluster, cluster_number, strategy, "
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,6 +236,68 @@ def test_types_are_read_from_their_file(file):
         BrokerConfig(id=1, types=types).declarations()
 
 
+EDGE = {"id": 7, "strategy": "merc", "cluster": "orders", "cluster_number": 3}
+
+
+def test_an_edge_is_in_several_clusters_each_with_members_of_its_own():
+    config = load(
+        None,
+        EDGE
+        | {
+            "joins": "backbone=1000,partner=4",
+            "members": "7=a:1,backbone/9=b:2,8=c,backbone/7=a:1",
+            "seeds": "partner/d:5",
+            "links": "7-8,backbone/7-9",
+        },
+    )
+    assert config.clusters() == (
+        ("orders", 3, {7: Address("a", 1), 8: Address("c", 7471)}, [], [(7, 8)]),
+        ("backbone", 1000, {9: Address("b", 2), 7: Address("a", 1)}, [], [(7, 9)]),
+        ("partner", 4, {}, ["d:5"], []),
+    )
+    assert config.settings().clusters == (3, 1000, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"joins": "backbone"}, "'backbone' is not a cluster to join: write name=number, such as backbone=1000"),
+        ({"joins": "a/b=1"}, "'a/b=1' is not a cluster to join"),
+        ({"joins": "b=65536"}, "clusters have numbers from 0 to 65535"),
+        ({"joins": "b=1,b=2"}, "'b=2' comes twice: a cluster has a name and a number of its own"),
+        ({"joins": "b=1,c=1"}, "'c=1' comes twice"),
+        ({"joins": "orders=5"}, "'orders' with number 3 is the broker's own cluster"),
+        ({"joins": "b=3"}, "'orders' with number 3 is the broker's own cluster"),
+        ({"joins": "b=1", "strategy": "ddbr"}, "strategy ddbr knows one cluster only"),
+        ({"members": "b/1=h:1"}, "'b' is no cluster that this broker joins: write joins = ['b=number'] too"),
+        ({"seeds": "b/h:1"}, "'b' is no cluster that this broker joins"),
+        ({"links": "b/1-2"}, "'b' is no cluster that this broker joins"),
+        ({"joins": "b=1", "members": "b/1=h:1,b/1=h:2"}, "broker 1 is given twice"),
+        ({"cluster": "a/b"}, "cluster = 'a/b' (--cluster)"),
+        ({"exports": "stock.*.x"}, "'stock.*.x' is not a pattern"),
+        ({"imports": "!"}, "'' is not a pattern"),
+    ],
+)
+def test_clusters_that_do_not_fit(given, told):
+    with pytest.raises(ConfigError) as error:
+        load(None, EDGE | given)
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "rules"),
+    [
+        (["*"], Rules(("*",))),
+        (["stock.*", "!stock.secret"], Rules(("stock.*",), ("stock.secret",))),
+        (["!stock.secret"], Rules(("*",), ("stock.secret",))),
+        ([], Rules()),
+    ],
+)
+def test_what_edges_carry(patterns, rules):
+    settings = BrokerConfig(id=1, exports=patterns, imports=patterns).settings()
+    assert (settings.exports, settings.imports) == (rules, rules)
+
+
 def test_the_document_is_made_from_the_configuration():
     assert (ROOT / "docs/configuration.md").read_text() == document(), "make docs"
 
@@ -241,7 +306,7 @@ def test_the_document_tells_the_truth(file, monkeypatch):
     """Its example loads, and every default that it gives, given as a variable, is the default."""
     text = document()
     example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
-    assert load(file(example), {}).static_members().keys() == {1, 2, 3}
+    assert load(file(example), {}).clusters()[0].members.keys() == {1, 2, 3}
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| .*? \| (.*?) \| ", text, re.MULTILINE)
     assert [key for key, _, _ in rows] == list(BrokerConfig.model_fields)
     for key, variable, default in rows:

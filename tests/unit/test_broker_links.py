@@ -104,7 +104,7 @@ async def some_turns():
 async def linked():
     """A link to broker 2, and what is below it."""
     broker = Broker(BrokerConfig(id=1, link_queue_bytes=QUEUE))
-    link = Link(Overlay(broker, "here:1", "here:2"), LINKING)
+    link = Link(Overlay(broker, 0, "here:1", "here:2"), LINKING)
     network = Network()
     network.link = link
     link.connection_made(network)
@@ -396,7 +396,7 @@ async def test_a_caller_that_is_no_link_holds_nobody_up():
 
 def test_only_so_many_may_call(loop):
     async def story():
-        overlay = Overlay(Broker(BrokerConfig(id=1, max_peers=1)), "here:1", "here:2")
+        overlay = Overlay(Broker(BrokerConfig(id=1, max_peers=1)), 0, "here:1", "here:2")
         networks = []
         for _ in range(2):
             networks.append(Network())
@@ -428,7 +428,7 @@ def told_of(incarnation, role, said_as=ASKING, own=1):
     async def story():
         broker = Broker(BrokerConfig(id=1), LIFE)
         broker.now = lambda: LIFE / 1000
-        overlay, asked = Overlay(broker, "here:1", "here:2"), []
+        overlay, asked = Overlay(broker, 0, "here:1", "here:2"), []
 
         async def ask(address, whom):
             asked.append((address, whom))
@@ -479,7 +479,7 @@ def test_incarnations_that_nobody_can_have_are_refused(loop, role, wrong):
 
 def test_the_incarnation_of_a_hello_is_one(loop):
     async def story():
-        link, network = Link(Overlay(Broker(BrokerConfig(id=1)), "here:1", "here:2")), Told()
+        link, network = Link(Overlay(Broker(BrokerConfig(id=1)), 0, "here:1", "here:2")), Told()
         link.connection_made(network)
         said = hello(
             mercast=VERSIONS, role=ASKING, broker=2, incarnation=-1, cluster="default", strategy="ddbr", members=[]

@@ -45,7 +45,7 @@ def broker():
     pair.hear_of(Record(4, 400, 3, (0,), ((2, 3),)))
     members = {1: Member("h:71", "h:70"), 2: Member("[fe80::2]:71", "[fe80::2]:70"), 6: Member("h:61", "h:60")}
     links, sessions = {2: Link("h:9", 7000), 6: Link("h:8", 0)}, {"anna": Session("anna", "h:5")}
-    return StandIn(BrokerConfig(id=1), pair.cores[1], links=links, members=members, sessions=sessions)
+    return StandIn(BrokerConfig(id=1), pair.cores[1], links=links, members=(members,), sessions=sessions)
 
 
 def test_the_overlay_as_a_table(broker):

@@ -82,7 +82,7 @@ def test_what_is_wrong_now():
     broker = standing(
         pair,
         not_ready="not linked to broker 7 yet",
-        members={2: Member("h:1", "h:2"), 7: Member("h:1", "h:2")},
+        members=({2: Member("h:1", "h:2"), 7: Member("h:1", "h:2")},),
         sessions={"c.1": Session("c.1", "h:3", int(0.9 * 8 * 1024 * 1024))},
         security=Security(expiry={"tls_cert": time() + 86_400, "peer_cert": time() - 86_400, "peer_ca": time() + 2e6}),
     )

@@ -39,7 +39,7 @@ class Network:
 async def draining(seconds):
     """A link that takes nothing for now, with an event that waits for it, and the task that drains."""
     broker = Broker(BrokerConfig(id=1, matcher="scan", drain_seconds=seconds))
-    link, network = Link(Overlay(broker, "here:1", "here:2"), LINKING), Network()
+    link, network = Link(Overlay(broker, 0, "here:1", "here:2"), LINKING), Network()
     link.connection_made(network)
     link.neighbour = 2
     link._framing.limit = FRAME_BYTES

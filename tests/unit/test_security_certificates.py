@@ -95,7 +95,7 @@ def test_a_folder_without_a_ca(tmp_path):
 
 
 def test_nothing_given_is_nothing_asked_for():
-    assert read_security(Files(), "a") == Security()
+    assert read_security(Files(), ["a"]) == Security()
 
 
 def test_all_is_read(folder, tmp_path):
@@ -103,11 +103,11 @@ def test_all_is_read(folder, tmp_path):
     tokens.write_text("tokens:\n")
     admin.write_text("secret\n")
     one, key, ca = folder / "one.pem", folder / "one.key", folder / "ca.pem"
-    read = read_security(Files(one, key, ca, one, key, ca, tokens, admin), "a/b c")
+    read = read_security(Files(one, key, ca, one, key, ca, tokens, admin), ["a/b c"])
     assert read.clients.verify_mode is read.called.verify_mode is ssl.CERT_REQUIRED
     assert (len(read.tokens), read.admin) == (0, hash_of("secret"))
     assert read.expiry.keys() == {"tls_cert", "tls_client_ca", "peer_cert", "peer_ca"}
-    assert read_security(Files(), "a", "given").admin == hash_of("given")
+    assert read_security(Files(), ["a"], "given").admin == hash_of("given")
 
 
 def test_mistakes_name_their_key(folder, tmp_path):
@@ -126,7 +126,7 @@ def test_mistakes_name_their_key(folder, tmp_path):
         (Files(admin_token=empty), "admin_token = .*: the file is empty"),
     ):
         with pytest.raises(SecurityError, match=told):
-            read_security(wrong, "a/b c")
+            read_security(wrong, ["a/b c"])
 
 
 # -- the door ----------------------------------------------------------------------------------------------------------

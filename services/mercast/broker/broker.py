@@ -47,8 +47,9 @@ class Broker:
         self.sessions: dict[str, Outgoing] = {}
         """Clients by the id that they were given."""
         self.links: dict[int, OutgoingLink] = {}
-        """Neighbours."""
-        self.members = Members(config.id)
+        """Neighbours, by their addresses."""
+        self.members = tuple(Members(config.id) for _ in self.core.clusters)
+        """Cluster by cluster, the home first."""
         self.security = Security()
         """What the files of tokens and certificates say."""
         self.paces: dict[bytes, tuple[Pace, ...]] = {}
@@ -97,12 +98,14 @@ class Broker:
         return time.monotonic() + self._offset
 
     def begin(self, record: Recorder | None, unlink: Callable[[int, str], None]) -> None:
-        """`unlink(neighbour, reason)` closes a link."""
+        """`unlink(address, reason)` closes the link to a neighbour."""
         self._record, self._unlink = record, unlink
         self._begin()
 
     def begin_anew(self, incarnation: int) -> None:
-        """With nothing known, under another incarnation. There are no links; clients have to come again."""
+        """With nothing known, under another incarnation. All links end; clients have to come again."""
+        for at in list(self.links):
+            self._unlink(at, "begins anew")
         for session in list(self.sessions.values()):
             if session.transport is not None:
                 session.transport.abort()
@@ -277,9 +280,9 @@ class Broker:
                 session.hold(PRESSED, False)
 
     def other_brokers(self) -> list[str]:
-        """Client addresses of the other members that are there."""
+        """Client addresses of the other members at home that are there."""
         there = self.core.state.reachable
-        return [member.clients for id, member in self.members.items() if id in there and member.clients]
+        return [member.clients for id, member in self.members[0].items() if id in there and member.clients]
 
 
 def _portions(stimuli: list[Stimulus]) -> Iterator[list[Stimulus]]:

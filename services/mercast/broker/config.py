@@ -3,8 +3,7 @@
 What is wrong is told all at once, each with its key, where its value came from, and what would be right.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +15,20 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from mercast.broker.addresses import ADMIN_PORT, CLIENT_PORT, PEER_PORT, Address, parse_address
+from mercast.broker.addresses import ADMIN_PORT, CLIENT_PORT, PEER_PORT, parse_address
+from mercast.broker.config_clusters import (
+    MOST_CLUSTER,
+    MOST_ID,
+    ClusterConfig,
+    check_links,
+    check_members,
+    check_seeds,
+    reachable,
+    read_clusters,
+    read_joins,
+    read_rules,
+    unfit,
+)
 from mercast.broker.config_security import exposed
 from mercast.broker.config_sources import PREFIX, ConfigError, explained, from_environment, from_file, from_flags
 from mercast.content.declarations import read_declarations
@@ -24,7 +36,7 @@ from mercast.content.errors import ContentError
 from mercast.content.types import Declaration
 from mercast.limits import DEFAULTS
 from mercast.overlay.neighbourhood import Timing
-from mercast.overlay.split import BROKER, Rule
+from mercast.overlay.split import Rule
 from mercast.routing.settings import Settings
 from mercast.routing.strategies import strategy_named
 from mercast.security.errors import SecurityError
@@ -32,17 +44,9 @@ from mercast.security.state import Files, Security, in_file, read_security
 
 __all__ = ["MOST_ID", "BrokerConfig", "ConfigError", "load"]
 
-MOST_ID = BROKER - 1
-"""The largest number of a broker: the last that an entry of a destination list can hold means no broker."""
-
 _MIB = 1024 * 1024
 _LEAST_QUEUE = 64 * 1024
 """With less, a burst of some small events would be too much."""
-
-_LINK = re.compile(r"\d{1,5}-\d{1,5}", re.ASCII)
-
-_ENDS = 2
-"""Of a link."""
 
 _ROUTING = Settings()
 
@@ -69,9 +73,11 @@ class BrokerConfig(BaseSettings):
 
     # -- who and where -----------------------------------------------------------------------------------------------
     id: int = Field(ge=0, le=MOST_ID)
-    """The number of this broker, which no other broker of the cluster has."""
-    cluster: str = Field(default="default", min_length=1, max_length=DEFAULTS.name_length)
-    """The cluster of brokers that this one belongs to. Peers of another cluster are refused."""
+    """The number of this broker, which no other broker has, in this cluster or in others that events cross to."""
+    cluster: str = Field(default="default", min_length=1, max_length=DEFAULTS.name_length, pattern="^[^/]*$")
+    """The cluster of brokers that this one belongs to, without slashes. Peers of another cluster are refused."""
+    cluster_number: int = Field(default=0, ge=0, le=MOST_CLUSTER)
+    """The number of the cluster, which no other cluster has that events cross to or from."""
     strategy: str = "ddbr"
     """How events find their way. Peers with another strategy are refused."""
     listen: str = f"127.0.0.1:{CLIENT_PORT}"
@@ -107,11 +113,20 @@ class BrokerConfig(BaseSettings):
 
     # -- overlay -----------------------------------------------------------------------------------------------------
     members: Listed = []
-    """The brokers of the cluster as id=host:port of their peer ports; this one may be among them."""
+    """The brokers of the cluster as id=host:port of their peer ports; this one may be among them. Those of a cluster
+    that it joins have its name and a slash before them, as in backbone/7=10.0.0.7:7471."""
     seeds: Listed = []
-    """Peer addresses of brokers to join the cluster by."""
+    """Peer addresses of brokers to join the cluster by; of another cluster as in backbone/10.0.0.7:7471."""
     links: Listed = []
     """The links of the overlay as id-id, for experiments; by default they follow from the members."""
+    joins: Listed = []
+    """MERC: other clusters that this broker is in too, as name=number. That makes it an edge broker, which carries
+    advertisements, subscriptions and events between its clusters."""
+    exports: Listed = ["*"]
+    """MERC: the types of events that an edge carries out of its own cluster: patterns such as stock.*, and such with a
+    ! before them for what it does not."""
+    imports: Listed = ["*"]
+    """MERC: the same for what it carries into its own cluster."""
     degree: int = Field(default=6, ge=2, le=DEFAULTS.links, multiple_of=2)
     """Links that each broker of the overlay has, an even number; fewer in small clusters."""
     heart_beat: Seconds = Timing().heart_beat
@@ -217,29 +232,27 @@ class BrokerConfig(BaseSettings):
         """What others are told must lead them here; when nothing is said, the address to listen on must."""
         name = info.field_name or ""
         if value != "":
-            return str(_reachable(value, _PORTS[name]))
+            return str(reachable(value, _PORTS[name]))
         listen = name.replace("advertise", "listen")
         if listen in info.data and parse_address(info.data[listen]).is_everywhere:
             raise ValueError(f"{listen} is {info.data[listen]}, all addresses: say which of them others should use")
         return value
 
-    @field_validator("seeds")
+    @field_validator("seeds", "members", "links")
     @classmethod
-    def _check_seeds(cls, value: list[str]) -> list[str]:
-        return [str(_reachable(seed, PEER_PORT)) for seed in value]
+    def _check_others(cls, value: list[str], info: ValidationInfo) -> list[str]:
+        return _CHECKS[info.field_name or ""](value)
 
-    @field_validator("members")
+    @field_validator("joins")
     @classmethod
-    def _check_members(cls, value: list[str]) -> list[str]:
-        return [f"{who}={address}" for who, address in _members(value).items()]
+    def _check_joins(cls, value: list[str]) -> list[str]:
+        read_joins(value)
+        return value
 
-    @field_validator("links")
+    @field_validator("exports", "imports")
     @classmethod
-    def _check_links(cls, value: list[str]) -> list[str]:
-        for link in value:
-            ends = {int(end) for end in link.split("-")} if _LINK.fullmatch(link) else set()
-            if len(ends) != _ENDS or max(ends) > MOST_ID:
-                raise ValueError(f"{link!r} is not a link: write id-id of two brokers, such as 1-2")
+    def _check_rules(cls, value: list[str]) -> list[str]:
+        read_rules(value)
         return value
 
     @field_validator("types")
@@ -286,11 +299,15 @@ class BrokerConfig(BaseSettings):
             all_peer_items=self.all_peer_items,
             all_peer_bytes=self.all_peer_bytes,
             sampling=self.sampling,
+            clusters=tuple(one.number for one in self.clusters()),
+            exports=read_rules(self.exports),
+            imports=read_rules(self.imports),
         )
 
-    def static_members(self) -> dict[int, Address]:
-        """The peer addresses of `members`."""
-        return _members(self.members)
+    def clusters(self) -> tuple[ClusterConfig, ...]:
+        """Those that this broker is in, its home first."""
+        home = self.cluster, self.cluster_number
+        return read_clusters(home, self.joins, self.members, self.seeds, self.links)
 
     def declarations(self) -> list[Declaration]:
         """What the file of types declares."""
@@ -310,10 +327,13 @@ class BrokerConfig(BaseSettings):
         """What the files say, as they are now."""
         files = self.security_files()
         try:
-            return read_security(files, self.cluster, "" if files.admin_token else self.admin_token)
+            clusters = [one.name for one in self.clusters()]
+            return read_security(files, clusters, "" if files.admin_token else self.admin_token)
         except SecurityError as error:
             raise ConfigError(str(error)) from None
 
+
+_CHECKS = {"seeds": check_seeds, "members": check_members, "links": check_links}
 
 _PORTS = {
     "listen": CLIENT_PORT,
@@ -333,7 +353,8 @@ def load(file: Path | None, flags: Mapping[str, Any]) -> BrokerConfig:
         origins |= {key: one.origin for key, one in found.items()}
     try:
         config = BrokerConfig(**values)
-        mistakes = [f"{key} ({origins.get(key, 'by default')}): {what}" for key, what in exposed(config)]
+        wrong = [*_unfit(config), *exposed(config)]
+        mistakes = [f"{key} ({origins.get(key, 'by default')}): {what}" for key, what in wrong]
     except ValidationError as error:
         fields = BrokerConfig.model_fields
         secret = [key for key, one in fields.items() if not one.repr]
@@ -343,21 +364,6 @@ def load(file: Path | None, flags: Mapping[str, Any]) -> BrokerConfig:
     return config
 
 
-def _members(listed: list[str]) -> dict[int, Address]:
-    members: dict[int, Address] = {}
-    for member in listed:
-        who, equals, address = member.partition("=")
-        if not equals or not (who.isascii() and who.isdigit()) or int(who) > MOST_ID:
-            raise ValueError(f"{member!r} is not a member: write id=host:port, such as 2=127.0.0.1:{PEER_PORT}")
-        if int(who) in members:
-            raise ValueError(f"broker {int(who)} is given twice")
-        members[int(who)] = _reachable(address, PEER_PORT)
-    return members
-
-
-def _reachable(text: str, default_port: int) -> Address:
-    """An address that others connect to."""
-    address = parse_address(text, default_port)
-    if address.port == 0 or address.is_everywhere:
-        raise ValueError(f"{text!r} is nowhere to connect to: it must name one host and a port other than 0")
-    return address
+def _unfit(config: BrokerConfig) -> Iterable[tuple[str, str]]:
+    listed = {key: getattr(config, key) for key in _CHECKS}
+    return unfit((config.cluster, config.cluster_number), config.joins, config.strategy, listed)

@@ -61,6 +61,8 @@ def _default(field: FieldInfo) -> str:
     match field.default:
         case None | "" | []:
             return ""
+        case [*several]:
+            return f"`{','.join(several)}`"
         case bool(value):
             return f"`{str(value).lower()}`"
         case ByteSize() as size:

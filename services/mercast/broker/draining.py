@@ -8,6 +8,7 @@ import structlog
 from mercast.broker.broker import Broker
 from mercast.broker.links import Link
 from mercast.broker.sessions import STOPPED, Session
+from mercast.overlay.cluster import Cluster
 from mercast.protocol.stimuli import Retire
 from mercast.wire import replies
 
@@ -45,7 +46,7 @@ class Draining:
         await self._wait(self._all_gone, min(until, broker.now() + _TO_HANG_UP))
         if others:
             # Once the neighbours see the overlay as this broker does, nothing more comes by here.
-            await self._wait(lambda: broker.core.neighbourhood.is_known_since(retired), until)
+            await self._wait(lambda: all(_knows(one, retired) for one in broker.core.clusters), until)
         if not await self._wait(self._arrived, until):
             log.warning("some events may be lost: neighbours have not taken all in drain_seconds", seconds=seconds)
 
@@ -64,4 +65,9 @@ class Draining:
 
     def _arrived(self) -> bool:
         """Whether every neighbour has taken all."""
-        return all([link.has_all() for link in self._broker.links.values() if isinstance(link, Link)])  # ask each
+        answers = [link.has_all() for link in self._broker.links.values() if isinstance(link, Link)]  # each is asked
+        return all(answers)
+
+
+def _knows(cluster: Cluster, since: float) -> bool:
+    return cluster.neighbourhood.is_known_since(since)

@@ -1,7 +1,7 @@
 """Connections between brokers: one conversation each, from the first HELLO to the last frame."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -9,13 +9,14 @@ import structlog
 from mercast.broker.addresses import parse_address
 from mercast.broker.broker import Broker
 from mercast.broker.on_the_way import OnTheWay
-from mercast.broker.outgoing import Outgoing, OutgoingLink, unacknowledged
-from mercast.membership.members import INCARNATIONS, Member, from_json, to_json
+from mercast.broker.outgoing import OutgoingLink, unacknowledged
+from mercast.membership.members import INCARNATIONS, Member, Members, from_json, to_json
+from mercast.overlay.cluster import Cluster, address_of
 from mercast.overlay.split import BROKER
 from mercast.protocol.messages import Forward, HeartBeat, Message
 from mercast.protocol.stimuli import Received, Unsent
 from mercast.security import tls
-from mercast.security.identity import against_peer, identities
+from mercast.security.identity import Identity, against_peer, identities
 from mercast.wire import hello
 from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError, frame, pong
 from mercast.wire.peers import decode_message, encode_message, events_in, forward_frames
@@ -49,12 +50,19 @@ class Refusal(Exception):  # noqa: N818 - it is said to the other side
 
 
 class Host(Protocol):
-    """Who keeps the links (broker/overlay.py)."""
+    """Who keeps the links of one cluster (broker/overlay.py)."""
 
     broker: Broker
+    name: str
+    """Of the cluster."""
+    number: int
+    place: int
+    members: Members
     peer_address: str
     client_address: str
-    calls: set[Outgoing]
+
+    @property
+    def cluster(self) -> Cluster: ...
 
     def told(self, whom: int | None) -> list[Member]: ...
     def outlived(self, incarnation: int, teller: int, called: bool) -> bool: ...
@@ -64,10 +72,14 @@ class Host(Protocol):
 
 
 class Link(OutgoingLink):
-    def __init__(self, host: Host, role: str | None = None, whom: int | None = None) -> None:
-        """`role` is what this side dials for; None if it was called. `whom` is who should be there."""
+    def __init__(
+        self, host: Host, role: str | None = None, whom: int | None = None, others: Sequence[Host] = ()
+    ) -> None:
+        """`role` is what this side dials for; None if it was called, for this host or one of the others. `whom` is who
+        should be there."""
         super().__init__()
         self.host, self.broker = host, host.broker
+        self._hosts = {one.name: one for one in (host, *others)}
         self.role = role
         self.neighbour, self.incarnation = -1, 0
         self.refused, self.refuses = "", False
@@ -85,6 +97,8 @@ class Link(OutgoingLink):
         self._events = OnTheWay()
         self._secured = self._hung_up = False
         """Whether it is by TLS, and whether this side has closed it."""
+        self._proved: list[Identity] = []
+        """Who the other side is, by its certificate."""
         self._asked = self._answered = False
         """Whether the last PING was sent, and answered."""
         self._framing = Framing()
@@ -97,13 +111,15 @@ class Link(OutgoingLink):
         assert self.transport is not None
         self.transport.set_write_buffer_limits(high=_AHEAD_BYTES)
         if self.role is None:
-            if len(self.host.calls) >= self.broker.config.max_peers:
-                self.refuse("full", f"{len(self.host.calls)} others have called, and this broker takes no more")
+            calls = self.broker.calls
+            if len(calls) >= self.broker.config.max_peers:
+                self.refuse("full", f"{len(calls)} others have called, and this broker takes no more")
                 return
-            self.host.calls.add(self)
+            calls.add(self)
         secured = transport.get_extra_info("ssl_object")
         self._secured = secured is not None
-        if secured is not None and (why := against_peer(identities(secured.getpeercert()), self.broker.config.cluster)):
+        self._proved = identities(secured.getpeercert()) if secured is not None else []
+        if why := self._unproved(*self._hosts):
             self.refuse("certificate", why)
             return
         self.broker.strangers[self] = self.broker.now()
@@ -112,6 +128,12 @@ class Link(OutgoingLink):
         self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
         if self.role is not None:
             self._say_hello(self.role)
+
+    def _unproved(self, *clusters: str) -> str:
+        """Why its certificate, if there need be one, does not make the other side a broker of any of these."""
+        if not self._secured or any(not against_peer(self._proved, cluster) for cluster in clusters):
+            return ""
+        return against_peer(self._proved, clusters[0])
 
     def _say_hello(self, role: str) -> None:
         config, core = self.broker.config, self.broker.core
@@ -122,7 +144,8 @@ class Link(OutgoingLink):
                 role=role,
                 broker=core.me,
                 incarnation=core.incarnation,
-                cluster=config.cluster,
+                cluster=self.host.name,
+                number=self.host.number,
                 strategy=config.strategy,
                 peer=self.host.peer_address,
                 clients=self.host.client_address,
@@ -148,6 +171,7 @@ class Link(OutgoingLink):
         neighbour = hello.field(said, "broker", int)
         if not 0 <= neighbour < BROKER:
             raise ProtocolError(f"brokers have numbers from 0 to {BROKER - 1}")
+        self._choose_host(said, neighbour)
         self._check(said, neighbour)
         members = _members(said.get("members", []))
         self.incarnation = hello.field(said, "incarnation", int)
@@ -169,18 +193,35 @@ class Link(OutgoingLink):
         self.greeted.set_result(None)
         self.host.greeted(self, role)
 
+    def _choose_host(self, said: dict[str, Any], neighbour: int) -> None:
+        """For which of its clusters a broker is called the caller says; who is called can say no other."""
+        theirs = hello.field(said, "cluster", str)
+        host = self._hosts.get(theirs)
+        if host is None:
+            mine = " and ".join(map(repr, self._hosts))
+            raise self._different("cluster", mine, repr(theirs), neighbour)
+        self.host = host
+        if why := self._unproved(theirs):
+            raise Refusal("certificate", why)
+
     def _check(self, said: dict[str, Any], neighbour: int) -> None:
         config = self.broker.config
-        known = self.broker.members.get(neighbour)
+        known = self.host.members.get(neighbour)
         moved = known is not None and known.incarnation and known.peer != said.get("peer")
-        if neighbour == config.id or (moved and neighbour in self.broker.core.state.reachable):
+        if neighbour == config.id or (moved and neighbour in self.host.cluster.state.reachable):
             where = known.peer if known else self.host.peer_address
             raise Refusal("identity", f"broker {neighbour} is at {where} already: give each broker an id of its own")
-        for key, mine in (("cluster", config.cluster), ("strategy", config.strategy)):
-            theirs = hello.field(said, key, str)
-            if theirs != mine:
-                both = f"broker {config.id} has {key} {mine!r}, broker {neighbour} has {theirs!r}"
-                raise Refusal(key, f"{both}: give all brokers that shall be linked the same --{key}")
+        number = hello.field(said, "number", int, self.host.number)  # which older brokers do not say
+        if number != self.host.number:
+            raise self._different("cluster-number", str(self.host.number), str(number), neighbour)
+        strategy = hello.field(said, "strategy", str)
+        if strategy != config.strategy:
+            raise self._different("strategy", repr(config.strategy), repr(strategy), neighbour)
+
+    def _different(self, key: str, mine: str, theirs: str, neighbour: int) -> Refusal:
+        name = key.replace("-", " ")
+        both = f"broker {self.broker.config.id} has {name} {mine}, broker {neighbour} has {theirs}"
+        return Refusal(key.partition("-")[0], f"{both}: give all brokers that shall be linked the same --{key}")
 
     # -- frames ------------------------------------------------------------------------------------------------------
 
@@ -221,7 +262,7 @@ class Link(OutgoingLink):
                 code, reason = said.get("code"), said.get("reason")
                 log.warning("the other side ends the link", neighbour=self.neighbour, code=code, reason=reason)
         if messages and self._is_link():
-            self.broker.take_all(Received(self.neighbour, (message,)) for message in messages)
+            self.broker.take_all(Received(self.at, (message,)) for message in messages)
         if self.out:
             self.flush()
 
@@ -233,8 +274,13 @@ class Link(OutgoingLink):
         elif type(message) is HeartBeat and message.echo is not None:
             self._events.echoed(message.echo)
 
+    @property
+    def at(self) -> int:
+        """The neighbour's address: also says in which cluster it is a neighbour."""
+        return address_of(self.host.place, self.neighbour)
+
     def _is_link(self) -> bool:
-        return self.broker.links.get(self.neighbour) is self
+        return self.broker.links.get(self.at) is self
 
     # -- what waits to be written ------------------------------------------------------------------------------------
 
@@ -312,7 +358,7 @@ class Link(OutgoingLink):
         self._full = False
         self._give()  # which may fill it again
         if not self._events and self._is_link():
-            self.broker.let_go(self.neighbour)
+            self.broker.let_go(self.at)
 
     def _watch(self) -> None:
         """It may read slowly. If it reads nothing for as long as it may be silent, it is cut off."""
@@ -374,7 +420,7 @@ class Link(OutgoingLink):
         self.host.lost(self)
         unsent, uncertain = self._events.end(self._left)
         if unsent:
-            self.broker.take(Unsent(self.neighbour, unsent))
+            self.broker.take(Unsent(self.at, unsent))
         if uncertain:
             self.broker.core.dropped["link down"] += uncertain
         if not self.closed.done():

@@ -28,6 +28,9 @@ Link = tuple[int, int]
 PROFILE = "MERCAST_PROFILE"
 """Names a folder: brokers run under cProfile and write `broker-<id>.prof` there when they stop."""
 
+CLUSTER, BACKBONE = "cluster", "backbone"
+"""Names of several clusters: cluster-1, cluster-2, …; and of the one that their edges are in."""
+
 _HOST = "127.0.0.1"
 _FREE = range(10_000, 32_000)
 """Ports to choose from: below those that systems give to connections going out, which would take one in between."""
@@ -52,6 +55,10 @@ class Broker:
     admin: str
     """Addresses, as host:port."""
     log: Path
+    cluster: int = 1
+    """Which of the clusters it is in."""
+    edge: bool = False
+    """Whether it is in the backbone too."""
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -68,7 +75,8 @@ class Broker:
 class Local:
     """`with Local(3, [(1, 2), (2, 3)]) as brokers: brokers[1].client …`; numbered from 1.
 
-    Without links, the brokers construct the overlay themselves. `options` are further flags of `mercast broker`;
+    Without links, the brokers construct the overlay themselves. Of several clusters each has so many brokers, and the
+    first of them are the edges, which are joined by a backbone. `options` are further flags of `mercast broker`;
     `addresses` gives the three of a broker, in place of free ones.
     """
 
@@ -77,6 +85,8 @@ class Local:
         brokers: int,
         links: Iterable[Link] | None = None,
         *,
+        clusters: int = 1,
+        edges: int = 0,
         strategy: str = "ddbr",
         matcher: str = "index",
         options: Sequence[str] = (),
@@ -90,7 +100,8 @@ class Local:
         self._ends = ExitStack()
         self._folder = folder
         self._addresses = addresses
-        self._ids = range(1, brokers + 1)
+        self._clusters, self._edges, self._each = clusters, edges, brokers
+        self._ids = range(1, clusters * brokers + 1)
         self.brokers: dict[int, Broker] = {}
 
     def __getitem__(self, id: int) -> Broker:
@@ -103,7 +114,10 @@ class Local:
             free = iter(free_addresses(0 if self._addresses else 3 * len(self._ids)))
             for id in self._ids:
                 client, peer, admin = self._addresses(id) if self._addresses else (next(free), next(free), next(free))
-                self.brokers[id] = Broker(id, client, peer, admin, folder / f"broker-{id}.log")
+                cluster, place = divmod(id - 1, self._each)
+                edge = self._clusters > 1 and place < self._edges
+                log = folder / f"broker-{id}.log"
+                self.brokers[id] = Broker(id, client, peer, admin, log, cluster + 1, edge)
             for id in self._ids:
                 self.start(id)
             for id in self._ids:
@@ -128,8 +142,14 @@ class Local:
             )
 
     def _flags(self, broker: Broker) -> list[str]:
-        members = ",".join(f"{one.id}={one.peer}" for one in self.brokers.values())
-        flags = ["--id", str(broker.id), "--members", members, *self._options]
+        members = [f"{one.id}={one.peer}" for one in self.brokers.values() if one.cluster == broker.cluster]
+        flags = ["--id", str(broker.id), *self._options]
+        if self._clusters > 1:
+            flags += ["--cluster", f"{CLUSTER}-{broker.cluster}", "--cluster-number", str(broker.cluster)]
+        if broker.edge:
+            flags += ["--joins", f"{BACKBONE}={self._clusters + 1}"]
+            members += [f"{BACKBONE}/{one.id}={one.peer}" for one in self.brokers.values() if one.edge]
+        flags += ["--members", ",".join(members)]
         flags += ["--listen", broker.client, "--peer-listen", broker.peer, "--admin-listen", broker.admin]
         if self._links is not None:
             flags += ["--links", ",".join(f"{one}-{other}" for one, other in self._links)]
@@ -141,11 +161,16 @@ class Local:
         self._wait_until(broker, "is not ready", partial(_is_ready, broker))
 
     def wait_whole(self) -> None:
-        """Until every broker that runs reaches all the others that do: a link may be up before all have heard of it."""
+        """Until every broker that runs reaches all the others of its clusters that do: a link may be up before all have
+        heard of it."""
         running = [broker for broker in self.brokers.values() if broker.process is not None]
-        ids = {broker.id for broker in running}
+        edges = {broker.id for broker in running if broker.edge}
         for broker in running:
-            self._wait_until(broker, f"does not reach all of {sorted(ids)}", partial(_reaches, broker, ids))
+            ids = {one.id for one in running if one.cluster == broker.cluster}
+            reaches = partial(_reaches, broker, [ids, edges] if broker.edge else [ids])
+            self._wait_until(
+                broker, f"does not reach all of {sorted(ids | edges) if broker.edge else sorted(ids)}", reaches
+            )
 
     def _wait_until(self, broker: Broker, not_yet: str, holds: Callable[[], bool]) -> None:
         until = monotonic() + self._ready_within
@@ -243,7 +268,9 @@ def _is_ready(broker: Broker) -> bool:
     return said is not None and said["broker"].get("pid") == broker.pid and bool(said["broker"]["ready"])
 
 
-def _reaches(broker: Broker, ids: set[int]) -> bool:
+def _reaches(broker: Broker, members: list[set[int]]) -> bool:
+    """In each of its clusters."""
     said = _asked(broker)
-    known = said["overlay"]["brokers"] if said else ()
-    return ids <= {one["id"] for one in known if one["reachable"]}
+    views = [said, *said.get("others", [])] if said else []
+    known = [{one["id"] for one in view["overlay"]["brokers"] if one["reachable"]} for view in views]
+    return len(known) >= len(members) and all(map(set.issubset, members, known))

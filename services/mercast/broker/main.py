@@ -30,6 +30,7 @@ from mercast.broker.recorder import Recorder
 from mercast.broker.reloading import Reloading, Reread
 from mercast.broker.sessions import STOPPED, Session
 from mercast.matching import prepare
+from mercast.overlay.cluster import NUMBER, place_of
 from mercast.security.state import Security
 from mercast.security.tls import Door
 
@@ -155,21 +156,20 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
         stack.callback(clients.close)
         hosts: list[Overlay] = []
         peers, peer_port = await _listen(
-            _behind_tls(broker, lambda: Link(hosts[0]), lambda security: security.called),
+            _behind_tls(broker, lambda: Link(hosts[0], others=hosts[1:]), lambda security: security.called),
             config.peer_listen,
             "--peer-listen",
         )
         stack.callback(peers.close)
-        overlay = Overlay(
-            broker,
-            config.peer_advertise or _shown(config.peer_listen, peer_port),
-            config.advertise or _shown(config.listen, client_port),
-        )
-        hosts.append(overlay)
+        peer_address = config.peer_advertise or _shown(config.peer_listen, peer_port)
+        client_address = config.advertise or _shown(config.listen, client_port)
+        hosts += [Overlay(broker, one.place, peer_address, client_address) for one in broker.core.clusters]
         if config.admin_listen:
             await stack.enter_async_context(_admin(broker, config.admin_listen))
-        broker.begin(record, overlay.unlink)
-        overlay.begin()
+        broker.begin(record, lambda at, reason: hosts[place_of(at)].unlink(at & NUMBER, reason))
+        broker.readiness = partial(_ready, hosts)
+        for host in hosts:
+            host.begin()
         welcoming = asyncio.create_task(_welcome(broker, live))
         stack.callback(welcoming.cancel)
         watching = asyncio.create_task(reloading.watch())
@@ -181,15 +181,16 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
             "started",
             version=__version__,
             strategy=config.strategy,
-            clients=overlay.client_address,
-            peers=overlay.peer_address,
+            clients=client_address,
+            peers=peer_address,
         )
         try:
             yield Node(broker, reloading, clients, live)
         finally:
             broker.draining = True
             broker.end()
-            overlay.end()
+            for host in hosts:
+                host.end()
             for session in list(live):
                 session.end(*STOPPED)
             for link in list(broker.links.values()):
@@ -197,6 +198,11 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
                     link.close()
             await asyncio.sleep(0)
             log.info("stopped")
+
+
+def _ready(hosts: list[Overlay]) -> tuple[bool, str]:
+    """In all of its clusters."""
+    return next((one for one in (host.ready() for host in hosts) if not one[0]), (True, ""))
 
 
 async def _welcome(broker: Broker, live: set[Session]) -> None:

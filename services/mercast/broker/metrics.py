@@ -101,18 +101,21 @@ class BrokerCollector(Collector):
         broker, core = self._broker, self._broker.core
         yield GaugeMetricFamily("mercast_ready", "1 while clients should come here.", readiness(broker)["ready"])
         yield GaugeMetricFamily("mercast_links", "Links to neighbours.", len(broker.links))
-        yield GaugeMetricFamily("mercast_members", "Brokers known to be of the cluster.", len(broker.members))
-        reachable = "Brokers that can be reached, this one included."
-        yield GaugeMetricFamily("mercast_brokers_reachable", reachable, len(core.state.reachable))
-        rtt = GaugeMetricFamily("mercast_link_rtt_seconds", "To a neighbour and back.", labels=["neighbour"])
+        members = GaugeMetricFamily("mercast_members", "Brokers known to be of the cluster.", labels=["cluster"])
+        in_reach = "Brokers of the cluster that can be reached, this one included."
+        reachable = GaugeMetricFamily("mercast_brokers_reachable", in_reach, labels=["cluster"])
+        ends = ["cluster", "neighbour"]
+        rtt = GaugeMetricFamily("mercast_link_rtt_seconds", "To a neighbour and back.", labels=ends)
         ahead = "How far a neighbour's clock is ahead, give or take half of the RTT."
-        offset = GaugeMetricFamily("mercast_link_clock_offset_seconds", ahead, labels=["neighbour"])
-        for who, neighbour in core.neighbourhood.neighbours.items():
-            if neighbour.rtt is not None and neighbour.clock_offset is not None:
-                rtt.add_metric([str(who)], neighbour.rtt)
-                offset.add_metric([str(who)], neighbour.clock_offset)
-        yield rtt
-        yield offset
+        offset = GaugeMetricFamily("mercast_link_clock_offset_seconds", ahead, labels=ends)
+        for named, cluster in zip(broker.config.clusters(), core.clusters, strict=True):
+            members.add_metric([named.name], len(broker.members[cluster.place]))
+            reachable.add_metric([named.name], len(cluster.state.reachable))
+            for who, neighbour in cluster.neighbourhood.neighbours.items():
+                if neighbour.rtt is not None and neighbour.clock_offset is not None:
+                    rtt.add_metric([named.name, str(who)], neighbour.rtt)
+                    offset.add_metric([named.name, str(who)], neighbour.clock_offset)
+        yield from (members, reachable, rtt, offset)
         subscriptions, advertisements = len(core.clients.subscriptions), len(core.clients.advertisements)
         yield GaugeMetricFamily("mercast_subscriptions", "Subscriptions of local clients.", subscriptions)
         yield GaugeMetricFamily("mercast_advertisements", "Advertisements of local clients.", advertisements)
@@ -137,7 +140,7 @@ class BrokerCollector(Collector):
             ("subscriptions", DEFAULTS.subscriptions, subscriptions),
             ("advertisements", DEFAULTS.advertisements, advertisements),
             ("client_bytes", DEFAULTS.client_bytes, client_bytes),
-            ("brokers", DEFAULTS.brokers, len(core.state)),
+            ("brokers", DEFAULTS.brokers, max(len(one.state) for one in core.clusters)),
             ("hops", core.hop_limit, core.most_hops),
             ("peer_items", config.peer_items, max((items for items, _ in said), default=0)),
             ("peer_bytes", config.peer_bytes, max((size for _, size in said), default=0)),

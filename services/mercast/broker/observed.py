@@ -1,6 +1,6 @@
 """What metrics and admin HTTP read of a broker. They only read."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from mercast.broker.config import BrokerConfig
@@ -41,6 +41,8 @@ class ObservedMember(Protocol):
     def peer(self) -> str: ...
     @property
     def clients(self) -> str: ...
+    @property
+    def also_in(self) -> tuple[str, ...]: ...
 
 
 class Observed(Protocol):
@@ -57,7 +59,9 @@ class Observed(Protocol):
     @property
     def links(self) -> Mapping[int, ObservedLink]: ...
     @property
-    def members(self) -> Mapping[int, ObservedMember]: ...
+    def members(self) -> Sequence[Mapping[int, ObservedMember]]:
+        """Cluster by cluster."""
+
     @property
     def calls(self) -> Collection[object]:
         """Connections that other brokers have made."""

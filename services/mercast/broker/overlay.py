@@ -1,4 +1,4 @@
-"""Keeps this broker linked to the neighbours that follow from the members that are there.
+"""Keeps this broker linked to the neighbours that follow from the members that are there, in one of its clusters.
 
 Of two brokers the one with the lower number dials. The other one knocks: it dials, says who it is and hangs up; then it
 is known, and dialled. The same knock finds out whether a member is there, and is how a broker joins a cluster.
@@ -16,6 +16,7 @@ from mercast.broker.broker import Broker
 from mercast.broker.links import ASKING, IN_HELLO, LINKING, Link
 from mercast.broker.seeking import LATE, SOON, Seeking, until
 from mercast.membership.members import Member, to_json
+from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.construct import neighbours
 from mercast.overlay.topology import MOST_COST
 from mercast.protocol.stimuli import LinkDown, LinkUp
@@ -38,10 +39,14 @@ _MILLISECONDS = 1000
 
 
 class Overlay:
-    def __init__(self, broker: Broker, peer_address: str, client_address: str) -> None:
-        self.broker = broker
+    def __init__(self, broker: Broker, place: int, peer_address: str, client_address: str) -> None:
+        self.broker, self.place = broker, place
         self.peer_address, self.client_address = peer_address, client_address
-        self.calls = broker.calls
+        clusters = broker.config.clusters()
+        self._config = clusters[place]
+        self.name, self.number = self._config.name, self._config.number
+        self._also_in = tuple(one.name for one in clusters if one is not self._config)
+        self.members = broker.members[place]
         self._me = broker.config.id
         self._keepers: dict[int, asyncio.Task[None]] = {}
         """A task for each neighbour that there should be a link to."""
@@ -50,36 +55,49 @@ class Overlay:
         """A task for each link that is no longer wanted."""
         self._answers: dict[int, bool] = {}
         """Whether the last try to reach a neighbour was answered."""
-        seeds = [seed for seed in broker.config.seeds if seed != peer_address]
-        self._seeking = Seeking(broker.members, seeds, self._ask, broker.now)
+        seeds = [seed for seed in self._config.seeds if seed != peer_address]
+        self._seeking = Seeking(self.members, seeds, self._ask, broker.now)
         self._was_ready = False
         self._asking_back: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
+    @property
+    def cluster(self) -> Cluster:
+        """What the core knows of it."""
+        return self.broker.core.clusters[self.place]
+
+    @property
+    def links(self) -> dict[int, Link]:
+        """Of this cluster, by neighbour."""
+        links = self.broker.links.items()
+        return {at & NUMBER: one for at, one in links if place_of(at) == self.place and isinstance(one, Link)}
+
     def begin(self) -> None:
-        config = self.broker.config
-        self.broker.members.fix(
-            Member(id, str(address)) for id, address in config.static_members().items() if id != self._me
-        )
-        self.broker.readiness = self._ready
+        fixed = self._config.members.items()
+        self.members.fix(Member(id, str(address)) for id, address in fixed if id != self._me)
         self._tasks = [*self._seeking.begin(), asyncio.create_task(self._watch())]
         self._rewire()
 
     def end(self) -> None:
-        for task in (*self._keepers.values(), *self._parting.values(), *self._tasks, *filter(None, [self._asking_back])):
+        for task in (
+            *self._keepers.values(),
+            *self._parting.values(),
+            *self._tasks,
+            *filter(None, [self._asking_back]),
+        ):
             task.cancel()
 
     # -- who should be a neighbour -----------------------------------------------------------------------------------
 
     def _wanted(self) -> set[int]:
-        config, members = self.broker.config, self.broker.members
-        if config.links:
-            pairs = [tuple(map(int, link.split("-"))) for link in config.links]
-            return {one + other - self._me for one, other in pairs if self._me in (one, other)} & members.keys()
-        return neighbours({self._me, *members.present(self.broker.now())}, self._me, config.degree)
+        pairs = self._config.links
+        if pairs:
+            return {one + other - self._me for one, other in pairs if self._me in (one, other)} & self.members.keys()
+        present = self.members.present(self.broker.now())
+        return neighbours({self._me, *present}, self._me, self.broker.config.degree)
 
     def _rewire(self) -> None:
-        wanted, links = self._wanted(), self.broker.links
+        wanted, links = self._wanted(), self.links
         for neighbour in wanted - self._keepers.keys():
             self._knocked[neighbour] = asyncio.Event()
             self._keepers[neighbour] = asyncio.create_task(self._keep(neighbour))
@@ -89,20 +107,19 @@ class Overlay:
             self._answers.pop(neighbour, None)
         if wanted <= links.keys():  # what is new stands before what is old goes
             for neighbour in sorted(links.keys() - wanted - self._parting.keys()):
-                link = links[neighbour]
-                if isinstance(link, Link) and link.role is not None:  # whoever has dialled hangs up
-                    self._parting[neighbour] = asyncio.create_task(self._part(link))
+                if links[neighbour].role is not None:  # whoever has dialled hangs up
+                    self._parting[neighbour] = asyncio.create_task(self._part(links[neighbour]))
 
-    def _ready(self) -> tuple[bool, str]:
+    def ready(self) -> tuple[bool, str]:
         """Linked to every neighbour that answers, and of one view with them; once so, always so."""
         if not self._was_ready:
             lacks = self._seeking.lacks()
             if lacks:
                 return False, lacks
             for neighbour in self._keepers:
-                if neighbour not in self.broker.links and self._answers.get(neighbour, True):
+                if neighbour not in self.links and self._answers.get(neighbour, True):
                     return False, f"not linked to broker {neighbour} yet"
-            for neighbour, known in self.broker.core.neighbourhood.neighbours.items():
+            for neighbour, known in self.cluster.neighbourhood.neighbours.items():
                 if known.beat is None or known.differed:
                     return False, f"broker {neighbour} sees another overlay yet"
             self._was_ready = True
@@ -111,34 +128,39 @@ class Overlay:
     async def _watch(self) -> None:
         """Who is part of the overlay is there. Who was heard of, and has been away for long, will not come back."""
         since: dict[int, float] = {}
-        broker, overfull = self.broker, set[int]()
+        broker, members, overfull = self.broker, self.members, set[int]()
         while True:
             await asyncio.sleep(_WATCH)
             now = broker.now()
-            broker.members.see(broker.core.state.reachable, now)
+            members.see(self.cluster.state.reachable, now)
             overfull = self._tell_of(overfull)
-            self._ready()  # from the moment it is, whether anybody asks or not
-            lost = broker.members.keys() - broker.members.present(now) - broker.members.fixed
+            self.ready()  # from the moment it is, whether anybody asks or not
+            lost = members.keys() - members.present(now) - members.fixed
             since = {id: since.get(id, now) for id in lost}
             for id, when in since.items():
                 if now - when > broker.config.purge_after:
                     log.info("member forgotten", member=id)
-                    broker.members.forget(id)
+                    members.forget(id)
             self._rewire()
 
     def _tell_of(self, known: set[int]) -> set[int]:
         """Log the peers that have this broker keep as much as they may, each when it is found out."""
         exchange, config = self.broker.core.exchange, self.broker.config
-        for peer in exchange.overfull.keys() - known:
+        overfull = {peer for peer in exchange.overfull if place_of(peer) == self.place}
+        for peer in overfull - known:
             items, size = exchange.said[peer].size
             reason = (
                 f"it may have {config.peer_items} items (peer_items) of {config.peer_bytes} bytes (peer_bytes) kept, "
                 f"and all peers {config.all_peer_items} (all_peer_items) of {config.all_peer_bytes} (all_peer_bytes)"
             )
             log.warning(
-                "peer refused: more control state is not taken in", peer=peer, reason=reason, items=items, bytes=size
+                "peer refused: more control state is not taken in",
+                peer=peer & NUMBER,
+                reason=reason,
+                items=items,
+                bytes=size,
             )
-        return set(exchange.overfull)
+        return overfull
 
     # -- links -------------------------------------------------------------------------------------------------------
 
@@ -146,15 +168,15 @@ class Overlay:
         """Stay linked to a neighbour."""
         wait = SOON
         while True:
-            link = self.broker.links.get(neighbour)
-            if isinstance(link, Link):
+            link = self.links.get(neighbour)
+            if link is not None:
                 await asyncio.wait([link.closed])
                 wait = SOON
-            member = self.broker.members.get(neighbour)
-            if member is not None and neighbour not in self.broker.links:
+            member = self.members.get(neighbour)
+            if member is not None and neighbour not in self.links:
                 role = LINKING if self._me < neighbour else ASKING
                 self._answers[neighbour] = await self._call(member.peer, role, neighbour) is not None
-                if neighbour in self.broker.links:
+                if neighbour in self.links:
                     continue
             knocked = self._knocked[neighbour]
             knocked.clear()
@@ -187,7 +209,7 @@ class Overlay:
     def greeted(self, link: Link, role: str) -> None:
         """Both sides know each other now."""
         neighbour = link.neighbour
-        self.broker.members.see((neighbour,), self.broker.now())
+        self.members.see((neighbour,), self.broker.now())
         if role == ASKING or link.role == ASKING:
             link.close()  # all has been said
         else:
@@ -197,61 +219,60 @@ class Overlay:
             self._knocked[neighbour].set()
 
     def _link(self, neighbour: int, link: Link) -> None:
-        before = self.broker.links.get(neighbour)
-        if isinstance(before, Link):  # the other side has given that one up
+        if neighbour in self.links:  # the other side has given that one up
             self.unlink(neighbour, "replaced by another")
-        self.broker.links[neighbour] = link
-        log.info("linked", neighbour=neighbour, address=link.address, version=link.version)
+        self.broker.links[link.at] = link
+        log.info("linked", neighbour=neighbour, cluster=self.name, address=link.address, version=link.version)
         if rest := self.told(neighbour)[IN_HELLO:]:
             link.out.append(frame(Kind.MEMBERS, orjson.dumps({"members": to_json(rest)})))
             link.flush()
-        self.broker.take(LinkUp(neighbour, link.incarnation))
+        self.broker.take(LinkUp(link.at, link.incarnation))
 
     async def _part(self, link: Link) -> None:
         """Hang up, once events go another way and what is on this one has arrived."""
         broker, neighbour, began = self.broker, link.neighbour, self.broker.now()
-        broker.take(LinkUp(neighbour, link.incarnation, MOST_COST))
+        broker.take(LinkUp(link.at, link.incarnation, MOST_COST))
         while not link.closed.done() and broker.now() < began + _PART_WITHIN:
             await asyncio.sleep(_LOOK)
-            if broker.core.neighbourhood.is_known_since(began) and link.has_all():
+            if self.cluster.neighbourhood.is_known_since(began) and link.has_all():
                 break
         del self._parting[neighbour]
-        if broker.links.get(neighbour) is link:
+        if broker.links.get(link.at) is link:
             self.unlink(neighbour, "no longer a neighbour")
 
     def lost(self, link: Link) -> None:
-        self.calls.discard(link)
-        if self.broker.links.get(link.neighbour) is link:
-            del self.broker.links[link.neighbour]
-            self.broker.let_go(link.neighbour)
-            log.info("link lost", neighbour=link.neighbour)
-            self.broker.take(LinkDown(link.neighbour))
+        self.broker.calls.discard(link)
+        if self.broker.links.get(link.at) is link:
+            del self.broker.links[link.at]
+            self.broker.let_go(link.at)
+            log.info("link lost", neighbour=link.neighbour, cluster=self.name)
+            self.broker.take(LinkDown(link.at))
 
     def unlink(self, neighbour: int, reason: str) -> None:
         """The core has given a link up, or it is no longer wanted."""
-        link = self.broker.links.get(neighbour)
-        if isinstance(link, Link) and link.transport is not None:
+        link = self.links.get(neighbour)
+        if link is not None and link.transport is not None:
             self.lost(link)
-            log.info("link closed", neighbour=neighbour, reason=reason)
+            log.info("link closed", neighbour=neighbour, cluster=self.name, reason=reason)
             link.transport.abort()
 
     # -- members -----------------------------------------------------------------------------------------------------
 
     def told(self, whom: int | None) -> list[Member]:
         """Whom others are told of: this broker, what is known of the one that is spoken to, and who is there."""
-        broker, core = self.broker, self.broker.core
-        me = Member(core.me, self.peer_address, self.client_address, core.incarnation)
-        there = sorted(broker.members.present(broker.now()), key=lambda id: id != whom)
-        absent = [whom] if whom is not None and whom in broker.members.keys() - set(there) else []
-        return [me, *(broker.members[id] for id in (*absent, *there))]
+        core, members = self.broker.core, self.members
+        me = Member(core.me, self.peer_address, self.client_address, core.incarnation, self._also_in)
+        there = sorted(members.present(self.broker.now()), key=lambda id: id != whom)
+        absent = [whom] if whom is not None and whom in members.keys() - set(there) else []
+        return [me, *(members[id] for id in (*absent, *there))]
 
     def learn(self, members: list[Member], teller: int) -> None:
-        news = self.broker.members.learn(members)
+        news = self.members.learn(members)
         if not news:
             return
-        log.info("members", new=[member.id for member in news], all=len(self.broker.members))
+        log.info("members", new=[member.id for member in news], all=len(self.members), cluster=self.name)
         said = frame(Kind.MEMBERS, orjson.dumps({"members": to_json(news)}))
-        for neighbour, link in list(self.broker.links.items()):
+        for neighbour, link in self.links.items():
             if neighbour != teller:
                 link.out.append(said)
                 link.flush()
@@ -276,12 +297,10 @@ class Overlay:
                 self._asking_back = asyncio.create_task(self._ask_back(teller))
             return False
         log.warning("the clock is behind an earlier life of this broker", incarnation=incarnation)
-        for neighbour in list(broker.links):
-            self.unlink(neighbour, "begins anew")
         broker.begin_anew(incarnation + 1)
         return True
 
     async def _ask_back(self, id: int) -> None:
-        member = self.broker.members.get(id)
+        member = self.members.get(id)
         if member is not None:
             await self._ask(member.peer, id)

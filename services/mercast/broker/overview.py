@@ -1,13 +1,16 @@
 """The overlay as a broker sees it, in plain data: itself, members, its links, and all brokers and links it knows of."""
 
+from collections import Counter
 from os import getpid
 from time import monotonic
 from typing import Any
 
 from mercast import __version__
 from mercast.broker.observed import Observed
+from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.linkstate import LinkState
 from mercast.protocol.messages import Record
+from mercast.routing.destination.merc import MERC
 
 UP, ONE_END, OUT_OF_REACH = "up", "one end only", "out of reach"
 """States of a link: both ends list it, or one does (it is coming up, or dead), or neither end can be reached."""
@@ -16,15 +19,50 @@ _MS = 1000.0
 
 
 def overview(broker: Observed) -> dict[str, Any]:
+    """Of its own cluster; and, if it is an edge, of the others that it is in."""
+    home, *others = broker.core.clusters
+    numbered = [{"cluster": broker.config.clusters()[one.place].name, "number": one.number} for one in others]
+    views = [_cluster(broker, one) for one in others]
     return {
         "broker": _self(broker),
-        "members": [
-            {"id": who, "peer_address": member.peer, "client_address": member.clients}
-            for who, member in sorted(broker.members.items())
-        ],
-        "links": _own_links(broker),
-        "overlay": {"brokers": _brokers(broker.core.state), "links": _all_links(broker.core.state)},
+        **_cluster(broker, home),
+        "others": [name | view for name, view in zip(numbered, views, strict=True)],
     }
+
+
+def _cluster(broker: Observed, cluster: Cluster) -> dict[str, Any]:
+    return {
+        "members": [
+            {
+                "id": who,
+                "peer_address": member.peer,
+                "client_address": member.clients,
+                "also_in": list(member.also_in),
+            }
+            for who, member in sorted(broker.members[cluster.place].items())
+        ],
+        "links": _own_links(broker, cluster),
+        "overlay": {"brokers": _brokers(cluster.state), "links": _all_links(cluster.state)},
+        "carried": _carried(broker, cluster),
+    }
+
+
+def _carried(broker: Observed, cluster: Cluster) -> list[dict[str, Any]]:
+    """What each edge brings into a cluster from others."""
+    if not isinstance(broker.core, MERC):
+        return []
+    place = broker.core.places[cluster.place]
+    kinds = {"advertisements": place.advertisements, "subscriptions": place.subscriptions}
+    counts = {
+        kind: Counter(telling.broker for origin in table for telling in table.of(origin) if telling.crossed)
+        for kind, table in kinds.items()
+    }
+    edges = sorted({broker for some in counts.values() for broker in some} | _edges(cluster.state))
+    return [{"edge": edge} | {kind: some[edge] for kind, some in counts.items()} for edge in edges]
+
+
+def _edges(state: LinkState) -> set[int]:
+    return {record.broker for record in state.known() if len(record.clusters) > 1}
 
 
 def readiness(broker: Observed) -> dict[str, Any]:
@@ -39,6 +77,9 @@ def _self(broker: Observed) -> dict[str, Any]:
         "id": broker.core.me,
         "incarnation": broker.core.incarnation,
         "cluster": broker.config.cluster,
+        "cluster_number": broker.config.cluster_number,
+        "exports": broker.config.exports,
+        "imports": broker.config.imports,
         "strategy": broker.config.strategy,
         "version": __version__,
         "pid": getpid(),
@@ -48,9 +89,10 @@ def _self(broker: Observed) -> dict[str, Any]:
     }
 
 
-def _own_links(broker: Observed) -> list[dict[str, Any]]:
+def _own_links(broker: Observed, cluster: Cluster) -> list[dict[str, Any]]:
     """A connection and the neighbour that the core has at its end come and go together, but not in one instant."""
-    neighbours, links = broker.core.neighbourhood.neighbours, broker.links
+    neighbours = cluster.neighbourhood.neighbours
+    links = {at & NUMBER: link for at, link in broker.links.items() if place_of(at) == cluster.place}
     rows = []
     for who in sorted(neighbours.keys() | links.keys()):
         neighbour, link = neighbours.get(who), links.get(who)

@@ -66,15 +66,15 @@ def _kept(broker: Observed) -> dict[str, int]:
     """What a broker remembers of others, and forgets in time: these stay as they are while the overlay does."""
     core, exchange = broker.core, broker.core.exchange
     return {
-        "members": len(broker.members),
-        "records": len(core.state.reachable | core.state.unreachable()),
+        "members": sum(map(len, broker.members)),
+        "records": sum(len(one.state) for one in core.clusters),
         "channels": len(exchange.told),
         "told": sum(map(len, exchange.told.values())),
         "heard": sum(map(len, exchange.said.values())),
         "unsettled": exchange.unsettled,
         "statements": len(core.declared.statements),
         "seen windows": len(core.seen),
-        "splits": len(core.neighbourhood.split),
+        "splits": sum(len(one.neighbourhood.split) for one in core.clusters),
     }
 
 

@@ -11,6 +11,7 @@ def broker(
     check_config: bool = False,
     id: int | None = None,
     cluster: str | None = None,
+    cluster_number: int | None = None,
     strategy: str | None = None,
     listen: str | None = None,
     peer_listen: str | None = None,
@@ -29,6 +30,9 @@ def broker(
     members: str | None = None,
     seeds: str | None = None,
     links: str | None = None,
+    joins: str | None = None,
+    exports: str | None = None,
+    imports: str | None = None,
     degree: int | None = None,
     heart_beat: float | None = None,
     misses: int | None = None,
@@ -72,9 +76,11 @@ def broker(
     check_config
         Only say whether the configuration is right.
     id
-        The number of this broker, which no other broker of the cluster has.
+        The number of this broker, which no other broker has.
     cluster
         The cluster of brokers that this one belongs to.
+    cluster_number
+        The number of that cluster, which no other cluster has.
     strategy
         How events find their way.
     listen
@@ -111,6 +117,12 @@ def broker(
         Peer addresses of brokers to join the cluster by, with commas.
     links
         The links of the overlay as id-id, with commas; by default they follow from the members.
+    joins
+        MERC: other clusters that this broker is in too, as name=number, with commas; it is an edge broker then.
+    exports
+        MERC: types of events that an edge carries out of its own cluster, with commas; not those after a !.
+    imports
+        MERC: the same for what it carries into its own cluster.
     degree
         Links that each broker has, an even number.
     heart_beat

@@ -21,6 +21,7 @@ def cert(
     *,
     role: Role = "broker",
     cluster: str = "default",
+    joins: Annotated[list[str] | None, Parameter(negative=())] = None,
     host: Annotated[list[str] | None, Parameter(negative=())] = None,
     days: int = DAYS,
     folder: Path = Path("certs"),
@@ -40,6 +41,8 @@ def cert(
         What its holder may be: brokers accept each other by it.
     cluster
         The cluster of brokers that it is for.
+    joins
+        Other clusters that it is for too, if it is an edge broker's.
     host
         Names and addresses that clients reach the broker by; without any, those of this machine to itself.
     days
@@ -55,10 +58,13 @@ def cert(
         sys.exit("mercast cert: --days is at least 1")
     if (folder / f"{name}.pem").exists() and not renew:
         sys.exit(f"mercast cert: {folder / name}.pem is there already: choose another name, or replace it by --renew")
+    if joins and role != "edge":
+        sys.exit("mercast cert: only an edge joins other clusters: add --role edge")
     hosts = () if role == "client" else host or _HERE
     try:
         make_ca(folder)
-        make_certificate(folder, name, Identity(cluster, role), hosts, days)
+        make_certificate(folder, name, Identity(cluster, role), hosts, days, joins or ())
     except (SecurityError, OSError) as error:
         sys.exit(f"mercast cert: {error}")
-    sys.stdout.write(f"{folder / name}.pem and {name}.key, signed by {folder / CA}.pem: {Identity(cluster, role)}\n")
+    proves = ", ".join(str(Identity(one, role)) for one in (cluster, *(joins or ())))
+    sys.stdout.write(f"{folder / name}.pem and {name}.key, signed by {folder / CA}.pem: {proves}\n")

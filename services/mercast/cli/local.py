@@ -5,7 +5,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from mercast.broker.local import Broker
 
 _EACH = 3
 """Ports of a broker: for clients, peers and admins."""
@@ -19,15 +22,27 @@ _OTHERS = 30
 """From the first broker's ports to the second's: the dashboard's port lies between."""
 
 
-def local(brokers: int = 3, *, strategy: str = "ddbr", degree: int = 6, port: int = 7470) -> None:
+def local(
+    brokers: int = 3,
+    *,
+    clusters: int = 1,
+    edges: int = 2,
+    strategy: str = "",
+    degree: int = 6,
+    port: int = 7470,
+) -> None:
     """Run brokers on this machine as processes, linked to each other, until Ctrl-C.
 
     Parameters
     ----------
     brokers
-        How many.
+        How many; of several clusters, in each.
+    clusters
+        How many clusters, joined by a backbone of their edge brokers.
+    edges
+        How many of each cluster's brokers are edges, if there are several clusters.
     strategy
-        How events find their way.
+        How events find their way; ddbr unless said otherwise, and merc if there are several clusters.
     degree
         Links that each broker has, an even number.
     port
@@ -38,25 +53,33 @@ def local(brokers: int = 3, *, strategy: str = "ddbr", degree: int = 6, port: in
     from mercast.broker.local import Local, NotReady
     from mercast.matching import prepare
 
-    if brokers < 1:
+    if brokers < 1 or clusters < 1:
         _stop("there must be at least one broker: mercast local 3")
+    if clusters > 1 and not 1 <= edges <= brokers:
+        _stop(f"--edges {edges}: of {brokers} brokers in each cluster, at least one is an edge and at most all are")
+    strategy = strategy or ("merc" if clusters > 1 else "ddbr")
     try:
-        load(None, {"id": 1, "strategy": strategy, "degree": degree})
+        joins = {"joins": "backbone=1"} if clusters > 1 else {}
+        load(None, {"id": 1, "strategy": strategy, "degree": degree, **joins})
     except ConfigError as error:
         _stop(str(error))
+    count = brokers * clusters
 
     addresses = None
     if port != 0:
-        _check_ports(port, brokers)
+        _check_ports(port, count)
         addresses = partial(_addresses, port)
-    mesh = Local(brokers, strategy=strategy, options=["--degree", str(degree)], addresses=addresses)
+    options = ["--degree", str(degree)]
+    mesh = Local(brokers, clusters=clusters, edges=edges, strategy=strategy, options=options, addresses=addresses)
     try:
         with interruptible(), ExitStack() as ends:
-            sys.stderr.write(f"starting {brokers} broker{'s' if brokers > 1 else ''} …\n")
+            sys.stderr.write(f"starting {count} broker{'s' if count > 1 else ''} …\n")
             prepare()  # once and for all, not by every broker at the same time
             ends.enter_context(mesh)
             for broker in mesh.brokers.values():
-                _say(f"broker {broker.id}: clients at {broker.client}, admin at http://{broker.admin}")
+                _say(
+                    f"broker {broker.id}{_place(broker, clusters)}: clients at {broker.client}, admin at http://{broker.admin}"
+                )
             _say(f"try: mercast sub stock.quote 'price < 100'{_url(mesh[1].client)}   (Ctrl-C here stops all)")
             mesh.wait()
     except NotReady as error:
@@ -86,6 +109,10 @@ def _check_ports(first: int, brokers: int) -> None:
         for port, address in zip(_ports(first, id), _addresses(first, id), strict=True):
             if in_use(address):
                 _stop(f"port {port} is in use; choose another with --port, or 0 for any free ports")
+
+
+def _place(broker: "Broker", clusters: int) -> str:
+    return f" of cluster {broker.cluster}{', an edge' if broker.edge else ''}" if clusters > 1 else ""
 
 
 def _url(client: str) -> str:

@@ -70,17 +70,26 @@ def show(seen: dict[str, Any], tables: dict[str, Any]) -> None:
         f"up for {duration(me['uptime_seconds'])}, {state}",
         markup=False,
     )
-    for table in (_brokers(seen), _links(seen), _held(tables)):
-        console.print()
-        console.print(table)
+    others = seen.get("others", [])  # which brokers of earlier builds do not tell
+    if others:
+        clusters = ", ".join(f"{one['cluster']} ({one['number']})" for one in others)
+        carried = "; ".join(f"{key} {', '.join(me[key]) or 'nothing'}" for key in ("exports", "imports"))
+        console.print(f"edge to {clusters}; {carried}", markup=False)
+    for view in (seen, *others):
+        title = f" of cluster {view.get('cluster', me['cluster'])}" if others else ""
+        for table in (_brokers(me["id"], view, title), _links(me["id"], view, title), _edges(view, title)):
+            if table.row_count:
+                console.print()
+                console.print(table)
+    console.print()
+    console.print(_held(tables))
 
 
-def _brokers(seen: dict[str, Any]) -> Table:
+def _brokers(me: int, seen: dict[str, Any], title: str) -> Table:
     """Those with a record, and members that nothing has been heard of."""
-    me = seen["broker"]["id"]
     members = {member["id"]: member for member in seen["members"]}
     records = {one["id"]: one for one in seen["overlay"]["brokers"]}
-    table = _table("brokers", "id", "clients", "peers", "cost", "next hop", "state")
+    table = _table(f"brokers{title}", "id", "clients", "peers", "cost", "next hop", "state")
     for who in sorted(members.keys() | records.keys()):
         member, record = members.get(who, {}), records.get(who, {})
         state = "no word of it" if not record else "reachable" if record["reachable"] else "out of reach"
@@ -90,13 +99,21 @@ def _brokers(seen: dict[str, Any]) -> Table:
     return table
 
 
-def _links(seen: dict[str, Any]) -> Table:
-    me = seen["broker"]["id"]
+def _edges(seen: dict[str, Any], title: str) -> Table:
+    """Who brings what from other clusters."""
+    also_in = {member["id"]: ", ".join(member.get("also_in", ())) for member in seen["members"]}
+    table = _table(f"edges{title}", "id", "also in", "advertisements brought", "subscriptions brought")
+    for one in seen.get("carried", []):
+        _add(table, one["edge"], also_in.get(one["edge"]), one["advertisements"], one["subscriptions"])
+    return table
+
+
+def _links(me: int, seen: dict[str, Any], title: str) -> Table:
     own = {link["neighbour"]: link for link in seen["links"]}
     known = {tuple(link["between"]): link for link in seen["overlay"]["links"]}
     for neighbour, link in own.items():  # connected, but not in the records yet
         known.setdefault((min(me, neighbour), max(me, neighbour)), {"cost": link["cost"], "state": "coming up"})
-    table = _table("links", "between", "cost", "rtt", "clock offset", "queued", "state")
+    table = _table(f"links{title}", "between", "cost", "rtt", "clock offset", "queued", "state")
     for (one, other), link in sorted(known.items()):
         measured = own.get(other if one == me else one, {}) if me in (one, other) else {}
         rtt, offset = _ms(measured.get("rtt_ms")), _ms(measured.get("clock_offset_ms"))

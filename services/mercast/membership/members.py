@@ -21,6 +21,8 @@ class Member(NamedTuple):
     """Address of its client port; empty if it has not said so yet."""
     incarnation: int = 0
     """The highest one that was heard of: what it says counts."""
+    also_in: tuple[str, ...] = ()
+    """The other clusters that it is in, if it is an edge."""
 
 
 class Members(dict[int, Member]):
@@ -83,13 +85,19 @@ def from_json(said: Any) -> list[Member]:
     members = []
     for one in said:
         match one:
-            case [int(id), str(peer), str(clients), int(incarnation), *_] if (
+            case [int(id), str(peer), str(clients), int(incarnation), *more] if (
                 0 <= id < BROKER and incarnation in INCARNATIONS
             ):
-                members.append(Member(id, peer, clients, incarnation))
+                members.append(Member(id, peer, clients, incarnation, _names(more[:1])))
             case _:
                 raise ValueError(
                     f"a member is [id, peer address, client address, incarnation], with an id from 0 to {BROKER - 1} "
                     f"and an incarnation from 0 to {INCARNATIONS[-1]}"
                 )
     return members
+
+
+def _names(said: list[Any]) -> tuple[str, ...]:
+    """Of clusters, for people: what is none is left out."""
+    listed = said[0] if said and isinstance(said[0], list) else []
+    return tuple(name[: DEFAULTS.name_length] for name in listed[: DEFAULTS.links] if isinstance(name, str))

@@ -40,8 +40,11 @@ def make_ca(folder: Path, days: int = CA_DAYS) -> None:
     _write(folder, CA, key, certificate)
 
 
-def make_certificate(folder: Path, name: str, identity: Identity, hosts: Sequence[str], days: int = DAYS) -> None:
-    """<name>.pem and <name>.key, signed by the CA of the folder. Those of brokers name the hosts they are found at."""
+def make_certificate(
+    folder: Path, name: str, identity: Identity, hosts: Sequence[str], days: int = DAYS, joins: Sequence[str] = ()
+) -> None:
+    """<name>.pem and <name>.key, signed by the CA of the folder. Those of brokers name the hosts they are found at;
+    those of edges also the other clusters that they join."""
     try:
         authority = x509.load_pem_x509_certificate((folder / f"{CA}.pem").read_bytes())
         signing = serialization.load_pem_private_key((folder / f"{CA}.key").read_bytes(), None)
@@ -50,7 +53,8 @@ def make_certificate(folder: Path, name: str, identity: Identity, hosts: Sequenc
     if not isinstance(signing, ec.EllipticCurvePrivateKey):
         raise SecurityError(f"the CA in {folder} was not made by mercast cert: sign certificates with your own tools")
     key = ec.generate_private_key(ec.SECP256R1())
-    names = [x509.UniformResourceIdentifier(str(identity)), *map(_host, hosts)]
+    identities = (identity, *(identity._replace(cluster=cluster) for cluster in joins))
+    names = [*(x509.UniformResourceIdentifier(str(one)) for one in identities), *map(_host, hosts)]
     server = [ExtendedKeyUsageOID.SERVER_AUTH] if identity.role in PEERS else []
     certificate = (
         _begun(_named(name), authority.subject, key.public_key(), days)

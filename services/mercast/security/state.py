@@ -1,7 +1,7 @@
 """All that the files of a broker say about security, read together: either all of it is right, or nothing changes."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -48,8 +48,9 @@ def in_file(token: str) -> bool:
     return "/" in token
 
 
-def read_security(files: Files, cluster: str, admin_token: str = "") -> Security:
-    """SecurityError tells which key is wrong, and why. `admin_token` is one that is not in a file."""
+def read_security(files: Files, clusters: Sequence[str], admin_token: str = "") -> Security:
+    """Of a broker in these clusters. SecurityError tells which key is wrong, and why. `admin_token` is one that is in
+    no file."""
     expiry = {key: _expiry(key, file) for key in CERTIFICATES if (file := getattr(files, key)) is not None}
     clients = called = calling = None
     if files.tls_cert and files.tls_key:
@@ -58,7 +59,8 @@ def read_security(files: Files, cluster: str, admin_token: str = "") -> Security
         except (OSError, ValueError) as error:
             raise _unfit("tls_cert", files.tls_cert, files.tls_key, error) from None
     if files.peer_cert and files.peer_key and files.peer_ca:
-        _check_identity(files.peer_cert, cluster)
+        for cluster in clusters:
+            _check_identity(files.peer_cert, cluster)
         try:
             called, calling = tls.for_peers(files.peer_cert, files.peer_key, files.peer_ca)
         except (OSError, ValueError) as error:
