@@ -10,6 +10,7 @@ from mercast.content import Advertisement, AttributeType, Declaration, Event, Ev
 from mercast.content.values import INT_MAX, INT_MIN
 from mercast.overlay.split import CARRY, pack
 from mercast.protocol.messages import (
+    Carried,
     Complete,
     Control,
     Drop,
@@ -55,6 +56,7 @@ packets = st.builds(Packet, events, st.booleans(), st.lists(u16, max_size=4).map
 
 locals_ = st.builds(Local, st.sampled_from(["p.1", "s.1", "größe.2"]), st.integers(-3, 5))
 origins = st.tuples(brokers, locals_)
+carried = st.builds(Carried, origins, st.lists(st.integers(0, 3) | u16, min_size=1, max_size=3).map(tuple))
 statements = st.builds(Statement, counts, brokers, counts)
 types = st.sampled_from(["quote", "stock"])
 written = filters.map(lambda one: Filter.parse(str(one)))
@@ -72,6 +74,7 @@ puts = (
     | st.builds(Put, statements, declarations)
     | st.builds(Put, st.tuples(st.just("advertisement"), origins), advertisements)
     | st.builds(Put, st.tuples(st.just("subscription"), origins, origins), subscriptions)
+    | st.builds(Put, carried, advertisements | subscriptions)
 )
 items = puts | puts.map(lambda put: Drop(put.key)) | st.just(Complete())
 

@@ -23,11 +23,12 @@ from mercast.protocol.stimuli import (
     Unsubscribe,
 )
 from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.destination.merc import MERC
 from mercast.routing.filtering.fbr import FBR
 from mercast.routing.filtering.flooding import Flooding
 from mercast.routing.settings import Settings
 from mercast.sim.costs import Given
-from mercast.sim.links import Clock
+from mercast.sim.links import Clock, Link
 from mercast.sim.simulator import Simulator
 
 
@@ -91,6 +92,32 @@ def test_what_a_dead_link_has_not_sent_goes_another_way(strategy, elsewhere):
     sent = {effect.neighbour: effect.messages for effect in effects if isinstance(effect, Send)}
     assert {neighbour: one.hops for neighbour, (one,) in sent.items()} == elsewhere
     assert core.dropped == ({} if elsewhere else {"link down": 1})
+
+
+@pytest.mark.parametrize("strategy", [DDBR, MERC])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_event_goes_in_circles_while_news_of_a_broker_that_returns_is_slow(strategy, seed):
+    """Broker 0 hears by others that 1 is linked to 2 before 1 hears it of 2 itself: 1 would send events back."""
+    simulator = Simulator(
+        lambda *who: strategy(*who, Settings(matcher="scan")),
+        seed=seed,
+        reconnect_after=0.004,
+        lay=lambda *ends: Link(0.5 if ends == (2, 1) else 0.001),
+    )
+    simulator.build([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])
+    simulator.run(6)
+    simulator.do(0, Advertise("p", 1, "quote", Filter()))
+    simulator.do(2, Subscribe("s", 1, "quote", Filter()))
+    simulator.run(10)
+    simulator.crash(1)
+    simulator.run(16)
+    simulator.start(1)
+    for number in range(300):
+        simulator.run(simulator.now + 0.003)
+        simulator.do(0, Publish("p", 2 + number, "quote", {"n": number}, 0))
+    simulator.run(20)
+    assert sorted(delivery.event.attributes["n"] for delivery in simulator.deliveries) == list(range(300))
+    assert not any(core.dropped for core in simulator.brokers.values())
 
 
 def test_a_crash_behind_a_cut_is_found_by_silence():

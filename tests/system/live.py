@@ -109,8 +109,13 @@ class Mesh(Local):
 
     def __enter__(self):
         super().__enter__()
-        agree(self.brokers.values())
+        self.agree()
         return self
+
+    def agree(self):
+        """Wait until all brokers of each cluster do."""
+        for cluster in {broker.cluster for broker in self.brokers.values()}:
+            agree(broker for broker in self.brokers.values() if broker.cluster == cluster)
 
     def __exit__(self, kind, *_):
         self.stop()

@@ -33,8 +33,9 @@ def lone(tmp_path, request):
     [
         (["--strategy", "fbr"], "strategy", f"broker 1 has strategy 'ddbr', broker 2 has 'fbr'{SAME}strategy"),
         (["--cluster", "other"], "cluster", f"broker 1 has cluster 'default', broker 2 has 'other'{SAME}cluster"),
+        (["--cluster-number", "5"], "cluster", f"broker 1 has cluster number 0, broker 2 has 5{SAME}cluster-number"),
     ],
-    ids=["strategy", "cluster"],
+    ids=["strategy", "cluster", "cluster number"],
 )
 def test_peers_that_do_not_fit_refuse_each_other(lone, flags, code, reason):
     first = lone(1)

@@ -272,9 +272,14 @@ class Load:
             for id, table in tables.items()
         }
         return there == kinds and all(
-            heard[id] == {row for other, rows in own.items() if other != id for row in rows if _concerns(row, own[id])}
+            heard[id]
+            == {row for other, rows in own.items() if other != id for row in rows if self._concerns(id, row, own[id])}
             for id in tables
         )
+
+    def _concerns(self, _id, row, own):
+        """Whoever has a publisher wants to know of subscriptions; of publishers, everybody."""
+        return row[1] == "advertisement" or any(kind == "advertisement" for _, kind, *_ in own)
 
 
 def _links(graph, id):
@@ -284,8 +289,3 @@ def _links(graph, id):
 
 def _what(row):
     return row["client"], row["request"], row["type"], row["filter"]
-
-
-def _concerns(row, own):
-    """Whoever has a publisher wants to know of subscriptions; of publishers, everybody."""
-    return row[1] == "advertisement" or any(kind == "advertisement" for _, kind, *_ in own)

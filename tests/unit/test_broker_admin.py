@@ -280,6 +280,7 @@ def test_metrics():
         ("mercast_events_published_total",): 11,
         ("mercast_requests_refused_total",): 12,
         ("mercast_events_matched_total",): 0,
+        ("mercast_events_carried_total",): 0,
         ("mercast_defects_total",): 0,
         ("mercast_events_received_total",): 13,
         ("mercast_events_forwarded_total",): 14,

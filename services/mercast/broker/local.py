@@ -100,7 +100,7 @@ class Local:
         self._ends = ExitStack()
         self._folder = folder
         self._addresses = addresses
-        self._clusters, self._edges, self._each = clusters, edges, brokers
+        self._clusters, self._edges, self._size = clusters, edges, brokers
         self._ids = range(1, clusters * brokers + 1)
         self.brokers: dict[int, Broker] = {}
 
@@ -114,7 +114,7 @@ class Local:
             free = iter(free_addresses(0 if self._addresses else 3 * len(self._ids)))
             for id in self._ids:
                 client, peer, admin = self._addresses(id) if self._addresses else (next(free), next(free), next(free))
-                cluster, place = divmod(id - 1, self._each)
+                cluster, place = divmod(id - 1, self._size)
                 edge = self._clusters > 1 and place < self._edges
                 log = folder / f"broker-{id}.log"
                 self.brokers[id] = Broker(id, client, peer, admin, log, cluster + 1, edge)

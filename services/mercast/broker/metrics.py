@@ -49,13 +49,14 @@ class BrokerCollector(Collector):
         yield from self._loop()
 
     def _events(self) -> Iterator[Metric]:
-        counters = self._broker.counters
+        counters, core = self._broker.counters, self._broker.core
         for name, what, value in (
             ("published", "Events of local clients that were accepted.", counters.published),
             ("received", "Events that came from neighbours.", counters.received),
             ("forwarded", "Events that were sent to neighbours, each counted once per neighbour.", counters.forwarded),
             ("delivered", "Events that were sent to clients, each counted once per client.", counters.delivered),
-            ("matched", "Events that met a table with filters in it.", self._broker.core.work.matches),
+            ("matched", "Events that met a table with filters in it.", core.work.matches),
+            ("carried", "Events that this broker, as an edge, took from one cluster to others.", core.carried),
         ):
             yield CounterMetricFamily(f"mercast_events_{name}", what, value)
         yield _counters("mercast_events_dropped", "Events that went no further.", "reason", counters.dropped)

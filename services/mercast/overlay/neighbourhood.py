@@ -43,6 +43,8 @@ class Neighbour:
         """Seconds that the neighbour's clock is ahead of ours, give or take half of the RTT."""
         self.differed = False
         """Its last heart-beat had another digest than ours."""
+        self.told: bytes | None = None
+        """The digest of what it was told in full, when an event showed that it sees another overlay."""
 
     def answer(self, digest: bytes, now: float) -> HeartBeat:
         """The next heart-beat to it."""
@@ -109,6 +111,15 @@ class Neighbourhood:
         """Whether all neighbours have said since then that they see the overlay as this broker does."""
         neighbours = self.neighbours.values()
         return all(one.beat is not None and one.beat[1] > when and not one.differed for one in neighbours)
+
+    def agree_with(self, neighbour: int) -> Outgoing:
+        """Events show that it sees another overlay: it should know all that this broker does. Said once, unless there
+        is more to say."""
+        one = self.neighbours.get(neighbour)
+        if one is None or one.told == self.state.digest:
+            return []
+        one.told = self.state.digest
+        return [(neighbour, self._everything())]
 
     def next_deadline(self) -> float:
         return self._next_beat

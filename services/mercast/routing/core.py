@@ -97,6 +97,8 @@ class Core(ABC):
         self.dropped: Counter[str] = Counter()
         """Events by the reason why they went no further."""
         self._sampling, self._samples = self.settings.sampling > 0, sampler(self.settings.sampling)
+        self.carried = 0
+        """Events that this broker, as an edge, has carried from one cluster to others."""
         self.most_hops = 0
         """That any message had when it came here."""
         self._now = 0.0

@@ -43,6 +43,7 @@ class ListRouting(Core):
     def _multicast(self, cluster: Cluster, forward: Forward, neighbour: int) -> None:
         hops, packets = forward.hops, forward.packets
         split = cluster.neighbourhood.split(forward.destinations)
+        astray = hops >= len(cluster.state.reachable)  # no shortest path is so long: views differ along a circle
         if neighbour != cluster.me and all(hop != self.me for hop, _ in split):
             self.pass_by(forward, neighbour)
         for hop, part in split:
@@ -51,7 +52,10 @@ class ListRouting(Core):
             elif hop == NO_HOP:
                 self.park(cluster.place, Forward(part, hops, packets, forward.note, forward.traced))
             else:
-                self.send(cluster.address(hop), Forward(part, hops + 1, packets, forward.note, forward.traced))
+                address = cluster.address(hop)
+                if astray or address == neighbour:  # where it came from: that broker sees another overlay
+                    self._send_all(cluster, cluster.neighbourhood.agree_with(hop))
+                self.send(address, Forward(part, hops + 1, packets, forward.note, forward.traced))
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         """This broker is a destination."""

@@ -14,6 +14,7 @@ from mercast.limits import DEFAULTS
 from mercast.overlay.split import BROKER, ENTRY
 from mercast.overlay.topology import MOST_BROKERS, MOST_COST
 from mercast.protocol.messages import (
+    Carried,
     Control,
     Drop,
     HeartBeat,
@@ -37,6 +38,9 @@ _NOTE: Check = checker(Note)
 _COSTS = range(1, MOST_COST + 1)
 _COUNTS = range(2**63)
 """Incarnations, sequences, numbers of statements: whoever counts on can still say it in JSON."""
+
+_CLUSTERS, MOST_CROSSED = range(2**16), 255
+"""An event has two bytes for each cluster that it has crossed, and one for their number."""
 
 _HOPS = range(2 * MOST_BROKERS + 2)
 """Nothing is passed on that has more than twice as many hops as there are brokers."""
@@ -92,6 +96,11 @@ def _check_key(key: Key) -> None:
             _check_local(key)
             if key.client in _SORTS:
                 raise ProtocolError(f"{quoted(key.client)} is no client: brokers add a number to a client's name")
+        case Carried():
+            _check_origin(key.origin)
+            if not key.crossed:
+                raise ProtocolError("what was carried has crossed a cluster")
+            _check_clusters(key.crossed)
         case (_, *origins):
             for origin in origins:
                 _check_origin(origin)
@@ -124,8 +133,14 @@ def _check_update(update: Update) -> None:
         listed = max(len(record.links), len(record.clusters))
         if listed > DEFAULTS.links:
             raise ProtocolError(f"a record of {listed} links or clusters; there may be {DEFAULTS.links}")
+        _check_clusters(record.clusters)
         if any(cost not in _COSTS for _, cost in record.links):
             raise ProtocolError(f"a link costs 1 to {MOST_COST}")
+
+
+def _check_clusters(clusters: tuple[int, ...]) -> None:
+    if len(clusters) > MOST_CROSSED or any(cluster not in _CLUSTERS for cluster in clusters):
+        raise ProtocolError(f"clusters are numbered 0 to {_CLUSTERS[-1]}, and at most {MOST_CROSSED} are crossed")
 
 
 def _check_origin(origin: Any) -> None:

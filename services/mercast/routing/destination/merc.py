@@ -334,6 +334,7 @@ class MERC(ListRouting):
         """Into the other clusters, to all who want it there (lines 9 to 11, with R-PRTs)."""
         seen = self._carried.see_all([packet.event.id for packet in packets])
         new = [packet for packet, how in zip(packets, seen, strict=True) if how is Seen.NEW]
+        self.carried += len(new)
         for packet, how in zip(packets, seen, strict=True):
             if how is not Seen.NEW:
                 self.drop(packet, how.value)
