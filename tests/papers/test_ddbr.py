@@ -8,6 +8,7 @@ from mercast.lab.experiment import Setting
 CLAIMS = {
     "A1": "Fig. 15",
     "A2": "Fig. 15",
+    "A3": "Fig. 11 to 13",
     "A4": "Fig. 14",
     "A5": "Fig. 16",
     "A6": "section V-A",
