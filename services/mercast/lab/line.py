@@ -104,7 +104,7 @@ def slower(setting: Setting) -> Iterator[Row | Figure]:
                 lines[name][length] = along(strategy, length, workload)
         times = over(lines)
         if count == MOST:
-            yield within("2,000 subscriptions", SLOWER, typical(times), 0.20, "x", told(times, lines))
+            yield within("MERC over D-DBR, 2,000 subscriptions", SLOWER, typical(times), 0.20, "x", told(times, lines))
         yield below(count, lines)
         ratios.append(Series(f"{count:,} subscriptions", list(times.items())))
         series = [Series(name, [(at, latency(one)) for at, one in some.items()]) for name, some in lines.items()]
