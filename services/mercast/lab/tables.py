@@ -120,7 +120,7 @@ def by_share(setting: Setting, title: str, y: str, times: int, papers: dict[str,
     points: dict[str, list[tuple[float, float]]] = {"FBR": [], "D-DBR": [], "MERC": []}
     for share in shares:
         setting.progress(f"{share:.0%} advertise")
-        for name, figure in zip(points, copies(setting.seed, share, 1), strict=False):
+        for name, figure in zip(points, copies(setting.seed, share, 1)[:3], strict=True):
             points[name].append((100 * share, times * figure))
     series = [Series(name, some) for name, some in points.items()]
     series += [Series(name, [point], paper=True) for name, point in papers.items()]
