@@ -127,8 +127,8 @@ def told(times: dict[int, float], lines: dict[str, dict[int, Travelled]]) -> str
     each = ", ".join(f"{length}: {one:.2f}" for length, one in times.items())
     quick, slow = (typical(over(lines, link)) for link in (LINK / 10, LINK * 5))
     return (
-        f"the mean of lines of {APART} and more (in shorter ones the edge is an end); by brokers {each}; the latency of links is not said, here 1 ms: with "
-        f"0.1 ms {quick:.2f}x, with 5 ms {slow:.2f}x"
+        f"the mean of lines of {APART} and more (in shorter ones the edge is an end); by brokers {each}; the latency "
+        f"of links is not said, here 1 ms: with 0.1 ms {quick:.2f}x, with 5 ms {slow:.2f}x"
     )
 
 
