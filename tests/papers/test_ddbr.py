@@ -3,11 +3,17 @@
 import pytest
 
 from mercast.lab import report, scoreboard
+from mercast.lab.clusters import BACKBONE, Clusters, Crossing
 from mercast.lab.experiment import Setting
+from mercast.lab.robustness import reached
+from mercast.lab.tables import update
+from mercast.lab.worlds import world
+from mercast.routing.destination.merc import MERC
 
 CLAIMS = {
     "A1": "Fig. 15",
     "A2": "Fig. 15",
+    "A3": "Fig. 11 to 13",
     "A4": "Fig. 14",
     "A5": "Fig. 16",
     "A6": "section V-A",
@@ -23,12 +29,51 @@ CLAIMS = {
     "A16": "section V-B",
 }
 
+WITH_MERC = {"A3", "A4", "A5", "A6", "A8", "A14", "A16"}
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_claim(claim):
     result = scoreboard.run(claim, Setting(scale="quick"))
     assert [row for row in result["rows"] if row["verdict"] == "differs"] == []
+    assert any("MERC" in row["name"] for row in result["rows"]) == (claim in WITH_MERC)
+
+
+# Three clusters of three, each with an edge (0, 1, 2) in the backbone, which is a line.
+CLUSTERS = Clusters(
+    {edge: (1 + edge, BACKBONE) for edge in range(3)} | {broker: (1 + (broker - 3) // 2,) for broker in range(3, 9)},
+    [(0, 1), (1, 2), (0, 3), (0, 4), (3, 4), (1, 5), (1, 6), (5, 6), (2, 7), (2, 8), (7, 8)],
+)
+
+
+def test_section_4_c_no_list_has_addresses_of_other_clusters():
+    """ "The size of each message's destination list is thus limited by the number of brokers in a cluster": from the
+    first cluster everything goes to its edge, then to the two other edges, then into their clusters."""
+    crossing = Crossing(CLUSTERS)
+    crossing.send(3, range(9))
+    assert crossing.by_broker == {
+        3: {1: 1, 2: 1},  # to its neighbour, and to the edge in both of its roles
+        0: {2: 2},  # then both other edges
+        1: {1: 3, 2: 1},
+        2: {1: 3},
+        **{broker: {1: 1} for broker in (4, 5, 6, 7, 8)},
+    }
+
+
+def test_section_4_c_changes_in_one_cluster_do_not_affect_others():
+    told = {link: update(world(MERC, CLUSTERS.links, [], clusters=CLUSTERS.homes), link) for link in CLUSTERS.links}
+    assert {(one.here, one.elsewhere) for link, one in told.items() if link not in ((0, 1), (1, 2))} == {(3, 0)}
+    assert {told[link].elsewhere for link in ((0, 1), (1, 2))} == {0}  # these cut the backbone in two
+
+
+def test_section_5_b_without_its_edge_a_cluster_is_disconnected():
+    """The failure of an edge "may cause a whole cluster to become disconnected": what is left of it is a part of its
+    own; so is what only this edge joined."""
+    assert reached(CLUSTERS, set(), set()) == 1
+    assert reached(CLUSTERS, {0}, set()) == (6 * 5 + 2) / 72
+    assert reached(CLUSTERS, {1}, set()) == (2 * 3 * 2 + 2) / 72
+    assert reached(CLUSTERS, set(), {(0, 1)}) == (6 * 5 + 3 * 2) / 72
 
 
 def test_a_result_says_all_that_is_needed_to_run_it_again():

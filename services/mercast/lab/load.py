@@ -1,4 +1,4 @@
-"""Latency, throughput and who works under load (D-DBR, section V-A; figures 14 and 15), each broker its own core.
+"""Latency and throughput under load (D-DBR, section V-A; figure 15), each broker its own core.
 
 Matching costs what it cost in the paper: 63% of a core at 3,000 events a minute and 2,000 subscriptions, which is 12.6
 ms; a broker that only forwards was 2% busy, 0.4 ms a message. Events are journeys (sim/journeys.py): a few thousand of
@@ -12,11 +12,10 @@ told beside the result.
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from mercast.content import Filter, Value
-from mercast.lab.experiment import Figure, Row, Series, Setting, experiment, holds, judged
+from mercast.lab.experiment import Figure, Row, Series, Setting, experiment, holds
 from mercast.lab.overlays import random_overlay
 from mercast.lab.worlds import edges, world
 from mercast.overlay.split import Rule
@@ -117,50 +116,6 @@ def knee(journeys: tuple[Journey, ...], events: int, price: Price = as_counted) 
         else:
             low = middle
     return low
-
-
-# -- A4: a line --------------------------------------------------------------------------------------------------------
-
-
-@experiment("A4", "who works on a line of 10 brokers with 2,000 subscriptions at its end, 3,000 events a minute")
-def line(setting: Setting) -> Iterator[Row | Figure]:
-    """Only events that somebody wants are published: what nobody wants goes nowhere."""
-    rng, workload = random.Random(setting.seed), Stock()
-    filters = [workload.filter(rng) for _ in range(2_000)]
-    asked: list[tuple[int, Stimulus]] = [(0, Advertise("p", 1, "quote", Filter()))]
-    asked += [(9, Subscribe(f"s{number % 100}", number, "quote", filter)) for number, filter in enumerate(filters, 1)]
-    contents = [wanted(workload, filters, rng) for _ in range(setting.size(3_000, 150))]
-    series = []
-    for name, strategy in (("FBR", FBR), ("D-DBR", DDBR)):
-        setting.progress(f"{name}, {len(contents)} events")
-        brokers = world(strategy, pairwise(range(10)), asked).brokers
-        before = [core.work.matches for core in brokers.values()]
-        journeys = [travel(brokers, 0, quote(number, one)) for number, one in enumerate(contents, 1)]
-        matches = [
-            (core.work.matches - old) / len(contents) for core, old in zip(brokers.values(), before, strict=True)
-        ]
-        load = run(journeys, 60 / 3_000, as_counted, LINK)
-        busy = [100 * load.busy[broker] / load.seconds for broker in range(10)]
-        works = [True] * 10 if name == "FBR" else [True] + [False] * 8 + [True]
-        who = "all" if all(works) else "first and last"
-        shown = ", ".join(f"{figure:g}" for figure in matches)
-        yield judged(f"{name}: matches per event", f"1: {who}", shown, matches == works)
-        near = all(abs(ours - (63 if working else 2)) <= 5 for ours, working in zip(busy, works, strict=True))  # noqa: PLR2004
-        others = "" if all(works) else ", the others 2%"
-        told = ", ".join(f"{figure:.0f}" for figure in busy)
-        why = f"latency {1e3 * load.latency:.0f} ms"
-        yield holds(f"{name}: CPU", f"63%: {who}{others}", f"{told}%", near, why)
-        series.append(Series(name, list(enumerate(busy, 1))))
-        series.append(Series(name, [(at, 63 if working else 2) for at, working in enumerate(works, 1)], paper=True))
-    yield Figure("Fig. 14: who works on a line of 10", "broker", "CPU, %", series)
-
-
-def wanted(workload: Stock, filters: list[Filter], rng: random.Random) -> dict[str, Value]:
-    """An event that one of these filters matches."""
-    while True:
-        attributes = workload.event(rng)
-        if any(filter.matches(attributes) for filter in filters):
-            return attributes
 
 
 def quote(number: int, attributes: dict[str, Value]) -> Publish:

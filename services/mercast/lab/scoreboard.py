@@ -8,7 +8,7 @@ import traceback
 from time import perf_counter
 from typing import Any
 
-from mercast.lab import lists, load, organise, robustness, tables  # noqa: F401 - importing them registers their experiments
+from mercast.lab import line, lists, load, organise, robustness, tables  # noqa: F401 - importing them registers their experiments
 from mercast.lab.experiment import EXPERIMENTS, Row, Setting
 
 

@@ -1,7 +1,8 @@
 """Simulated overlays for experiments: converged at once, quiet but for what the experiment does."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Literal
 
 from mercast.overlay.channel import Patience
 from mercast.overlay.neighbourhood import Timing
@@ -29,9 +30,15 @@ def world(
     latency: float = 0.001,
     lay: Lay | None = None,
     rule: Rule = "paper",
+    clusters: Mapping[int, tuple[int, ...]] | None = None,
+    matcher: Literal["index", "scan"] = "index",
 ) -> Simulator:
-    """An overlay whose clients have asked for things, all settled."""
-    settings = replace(_QUIET, rule=rule)
-    simulator = Simulator(lambda broker, incarnation: strategy(broker, incarnation, settings), cost=cost, lay=lay)
+    """An overlay whose clients have asked for things, all settled; `clusters` says in which ones brokers are."""
+    settings = replace(_QUIET, rule=rule, matcher=matcher)
+
+    def make(broker: int, incarnation: int) -> Core:
+        return strategy(broker, incarnation, replace(settings, clusters=clusters[broker]) if clusters else settings)
+
+    simulator = Simulator(make, cost=cost, lay=lay)
     converge(simulator, links, asked, latency)
     return simulator

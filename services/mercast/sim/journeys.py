@@ -16,9 +16,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mercast.overlay.cluster import NUMBER
 from mercast.protocol.effects import Deliver, Send
 from mercast.protocol.stimuli import Publish, Received, Stimulus
 from mercast.routing.core import Core
+from mercast.sim.addresses import address
 
 
 class Step(NamedTuple):
@@ -57,7 +59,9 @@ def travel(brokers: Mapping[int, Core], broker: int, publish: Publish, now: floa
         onward: list[int] = []
         siblings.append(len(done))
         done.append((at, core.work.compared - before, sent, delivered, onward))
-        waiting.extend((send.neighbour, Received(at, send.messages), onward) for send in sends)
+        for send in sends:
+            neighbour = brokers[send.neighbour & NUMBER]
+            waiting.append((neighbour.me, Received(address(neighbour, core), send.messages), onward))
     return tuple(Step(at, compared, sent, got, tuple(onward)) for at, compared, sent, got, onward in done)
 
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
-from mercast.overlay.cluster import NUMBER, address_of
+from mercast.overlay.cluster import NUMBER
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing import recording
 from mercast.routing.core import Core
+from mercast.sim.addresses import address
 from mercast.sim.costs import Cost, free
 from mercast.sim.links import Clock, Link, Noise, count_of
 
@@ -350,12 +351,11 @@ class Simulator:
             self._when_awake(one, lambda: self._handle(one, stimuli.LinkDown(self._address(one, other))))
 
     def _address(self, me: int, neighbour: int) -> int:
-        """How a broker knows its neighbour. Two brokers have one link, in the first of the clusters that they share."""
+        """How a broker knows its neighbour, also one that has crashed."""
         core, other = self.brokers.get(me), self.brokers.get(neighbour)
         if core is None or len(core.clusters) == 1:
             return neighbour
         known = self._addresses.get((me, neighbour))
         if known is None and other is not None:
-            shared = (one.place for one in core.clusters if one.number in other.settings.clusters)
-            known = self._addresses[me, neighbour] = address_of(next(shared), neighbour)
+            known = self._addresses[me, neighbour] = address(core, other)
         return neighbour if known is None else known
