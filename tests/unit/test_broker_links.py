@@ -407,6 +407,20 @@ def test_only_so_many_may_call(loop):
     loop.run_until_complete(story())
 
 
+@told
+async def test_a_connection_that_ended_unnoticed_is_forgotten_when_it_should_be_refused():
+    class Ended(Network):
+        def write(self, _):
+            raise RuntimeError("the handler is closed")
+
+    broker = Broker(BrokerConfig(id=1))
+    caller = Link(Overlay(broker, 0, "here:1", "here:2"))
+    caller.connection_made(Ended())
+    assert (broker.calls, list(broker.strangers)) == ({caller}, [caller])
+    caller.refuse("protocol", "no HELLO")
+    assert (broker.calls, list(broker.strangers)) == (set(), [])
+
+
 class Told(Network):
     said = b""
 

@@ -83,7 +83,11 @@ class Outgoing(asyncio.Protocol, ABC):
             return 0
         data = b"".join(self.out) if len(self.out) > 1 else self.out[0]
         self.out.clear()
-        self.transport.write(data)
+        try:
+            self.transport.write(data)
+        except RuntimeError:  # uvloop: it ended while it was accepted, and nobody was told
+            self.connection_lost(None)
+            return 0
         if self.untaken > self.most_queued:
             self.cut_off()
         return len(data)
