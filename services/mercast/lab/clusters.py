@@ -1,9 +1,11 @@
 """The overlays of several clusters that MERC is tried on (D-DBR and MERC, section V-A).
 
 Transit-stub: 10 transit nodes are the edges; each is also in a cluster of its own with 9 internal brokers, and all of
-them are the backbone. A broker has 6 links on average. Where they are is not said: here every cluster, the backbone
-too, is a connected G(n, m) in which edges are linked like everybody else. 30 links between the edges, 6 for each, leave
-27 for each cluster. `ONE_LINK` is the strict reading of transit-stub: a cluster hangs on its edge by one link.
+them are the backbone. A broker has 6 links on average. Where they are is not said, and it matters (claim A5):
+
+- `ALIKE`: every cluster, the backbone too, is a connected G(n, m) in which edges are linked like everybody else. 30
+  links between the edges, 6 for each, leave 27 for each cluster.
+- `ONE_LINK`: as generators of transit-stub networks have it by default, a cluster hangs on its edge by one link.
 """
 
 from collections.abc import Sequence
@@ -44,13 +46,27 @@ class Reading(NamedTuple):
     """Links between edges; the others are shared out evenly."""
     one_link: bool = False
     """Whether one link alone leads from an edge into its cluster."""
+    why: str = ""
 
 
-ALIKE = Reading("edges linked like others")
-"""The one that is judged; the others are told beside it."""
-
-ONE_LINK = Reading("one link into each cluster", one_link=True)
-SPARSE, DENSE = Reading("10 links in the backbone", 10), Reading("40 links in the backbone", 40)
+ALIKE = Reading(
+    "edges linked like others",
+    why="where the links are is not said: here edges are linked like others; it was chosen knowing the figures of both "
+    "this and one link into each cluster, which stands below",
+)
+ONE_LINK = Reading(
+    "one link into each cluster",
+    one_link=True,
+    why="the usual reading of transit-stub: all that enters or leaves a cluster shares one link, so its lists are long",
+)
+SPARSE = Reading(
+    "10 links in the backbone", 10, why="edges linked like others, with a backbone that is little more than a tree"
+)
+DENSE = Reading(
+    "40 links in the backbone",
+    40,
+    why="edges linked like others, with a backbone of nearly all links that there can be",
+)
 
 
 def transit_stub(seed: int, reading: Reading = ALIKE) -> Clusters:
