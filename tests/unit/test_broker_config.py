@@ -298,6 +298,17 @@ def test_what_edges_carry(patterns, rules):
     assert (settings.exports, settings.imports) == (rules, rules)
 
 
+def test_the_examples_of_clusters_load(file):
+    """One broker of a cluster, and an edge."""
+    examples = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/clusters.md").read_text(), re.DOTALL)
+    inner, edge = (load(file(example), {}) for example in examples)
+    assert [one.name for one in inner.clusters()] == ["orders"]
+    assert [(one.name, one.number, set(one.members)) for one in edge.clusters()] == [
+        ("orders", 3, {301, 302}),
+        ("backbone", 1000, {302, 401}),
+    ]
+
+
 def test_the_document_is_made_from_the_configuration():
     assert (ROOT / "docs/configuration.md").read_text() == document(), "make docs"
 
