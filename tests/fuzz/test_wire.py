@@ -112,7 +112,7 @@ def test_requests(valid, data):
 
 
 @settings(max_examples=1000)
-@given(st.sampled_from([Kind.FORWARD, Kind.MESSAGE, 99]), bodies)
+@given(st.sampled_from([Kind.FORWARD, Kind.MESSAGE, Kind.ORGANISE, 99]), bodies)
 def test_messages_of_random_bytes(kind, body):
     quietly(decode_message, kind, body, ME)
 
