@@ -66,6 +66,9 @@ class Links:
         self.simulator.run(3)
         self.begun = True
 
+    all_at_once = False
+    """Whether nobody waits for its turn."""
+
     # -- traffic -----------------------------------------------------------------------------------------------------
 
     def run(self, until):
@@ -91,6 +94,8 @@ class Links:
 
     def count(self):
         brokers = self.simulator.brokers
+        for core in brokers.values() if self.all_at_once else ():
+            core.organising[0]._turn = min(core.organising[0]._turn, self.simulator.now)
         for (source, destination), rate in self.rates.items():
             at, path = source, []
             while at in brokers and len(path) < 20:
@@ -142,6 +147,11 @@ class Links:
             case "noise":
                 self.noise()
 
+    def crash_for_good(self, broker):
+        self.simulator.crash(broker)
+        self.built.remove_node(broker)
+        self.all.remove(broker)
+
     def ways_of(self, broker):
         ways = [way for way in self.simulator.links() if broker in way]
         return self.rng.sample(ways, min(len(ways), self.rng.randint(1, 2)))
@@ -184,19 +194,21 @@ class Links:
 
     def mean_hops(self):
         distances = dict(nx.all_pairs_shortest_path_length(self.overlay()))
-        hops = sum(rate * distances[one].get(other, 99) for (one, other), rate in self.rates.items())
+        hops = sum(rate * distances.get(one, {}).get(other, 0) for (one, other), rate in self.rates.items())
         return hops / sum(self.rates.values())
 
     def problems(self):
         """When all is at rest."""
         found, graph = list(self.wrong), self.overlay()
-        if not nx.is_connected(graph):
+        parts = list(nx.connected_components(graph))
+        if any(not any(together <= part for part in parts) for together in nx.connected_components(self.built)):
             found.append(f"not connected: {sorted(graph.edges)}, built as {sorted(self.built.edges)}")
         for broker, core in self.simulator.brokers.items():
             dear = core.neighbourhood.dear & core.neighbourhood.neighbours.keys()
             if dear:
                 found.append(f"broker {broker} holds {set(dear)} dear")
-            if core.state.digest != self.simulator.brokers[self.all[0]].state.digest:
+            (part,) = (part for part in parts if broker in part)
+            if core.state.digest != self.simulator.brokers[min(part)].state.digest:
                 found.append(f"broker {broker} sees another overlay")
         return [*found, *(f"broker {broker} has {count} links" for broker, count in self.excess().items())]
 

@@ -49,6 +49,14 @@ def test_paths_become_shorter():
     assert after < 0.85 * before
 
 
+@pytest.mark.parametrize("seed", seeds(100, 10))
+def test_nor_does_it_matter_that_nobody_waits_for_its_turn(seed):
+    links = Links(seed)
+    links.all_at_once = True
+    links.run_to_rest()
+    assert links.problems() == []
+
+
 @pytest.mark.parametrize("seed", seeds(150, 15))
 def test_messages_that_are_lost_doubled_and_late_change_nothing_of_that(seed):
     """No link is lost: so it must stay connected, and no broker may have a link too many, at every moment."""
@@ -64,6 +72,16 @@ def test_messages_that_are_lost_doubled_and_late_change_nothing_of_that(seed):
 def test_after_faults_in_the_midst_of_steps_all_are_connected_again(seed):
     links = Links(seed)
     links.trouble(40)
+    links.run_to_rest()
+    assert links.problems() == []
+
+
+@pytest.mark.parametrize("seed", seeds(60, 10))
+def test_whoever_is_left_when_brokers_are_gone_for_good_is_connected_as_far_as_the_overlay_was_built(seed):
+    links = Links(seed)
+    links.run_to_rest()
+    links.faultless = False
+    links.crash_for_good(max(links.overlay().degree, key=lambda one: one[1])[0])
     links.run_to_rest()
     assert links.problems() == []
 

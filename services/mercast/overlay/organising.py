@@ -369,15 +369,16 @@ class Organising:
         assert mark is not None
         mine = {self.me: (mark,)} | ({} if step.peer is None else {step.peer: (self.me,)})
         marks = self._marks()
-        others = [_link(one, other) for one, some in marks.items() if one not in mine for other in some]
-        before = step.decided.changed(closed=[(self.me, mark)])
-        if self._state.topology.without_dear() != before or (others and min(others) < _link(self.me, mark)):
+        others = [(_link(one, other), one) for one, some in marks.items() if one not in mine for other in some]
+        if others and min(others) < (_link(self.me, mark), self.me):
             self._end(step)
-        elif marks == mine and self._see_the_same(step, self._state.reachable - {self.me}):
-            self.taken += 1
-            self._step_taken(step)
         elif marks != mine:
             step.again = _NEVER
+        elif self._state.topology.without_dear() != step.decided.changed(closed=[(self.me, mark)]):
+            self._end(step)
+        elif self._see_the_same(step, self._state.reachable - {self.me}):
+            self.taken += 1
+            self._step_taken(step)
 
     def _follow(self, step: _Step, asker: int) -> None:
         """The candidate takes the step when it sees that the asker has, and ends it when the asker cannot."""
