@@ -294,19 +294,24 @@ class Organising:
                 if (message.source, message.number, message.digest) == (step.ask[1], *step.ask[3:5]):
                     self._replied(step, message)
             case Look() if message.digest == self._digest:
-                source = message.source
-                if step is not None and step.peer == source:
-                    step.agreed = True
-                elif self._is_dear(source, self.me):
-                    self._leaving.add(source)
-                same = Same(self.me, source, 0, self._digest)
-                self._send(same, over=neighbour if neighbour == source else None)
+                self._looked(step, message.source)
+                same = Same(self.me, message.source, 0, self._digest)
+                self._send(same, over=neighbour if neighbour == message.source else None)
             case Same() if message.digest == self._digest:
                 self._same.add(message.source)
 
+    def _looked(self, step: _Step | None, source: int) -> None:
+        """Somebody is told that its marks are seen: if they are on a link to this broker, what follows is clear."""
+        if not self._is_dear(source, self.me):
+            return
+        if step is not None and step.peer == source:
+            step.agreed = True
+        else:
+            self._leaving.add(source)
+
     def _answer(self, ask: Ask) -> Reply:
         step = self._step
-        if step is not None and step.reply is not None and step.ask == ask:
+        if step is not None and step.reply is not None and step.ask == ask._replace(hops=0):
             return step.reply  # the first one may be lost
         refused = Reply(self.me, ask.source, 0, ask.number, ask.digest, accepted=False)
         if step is not None or self._traffic is None or ask.digest != self._digest or self._marks():
@@ -319,7 +324,7 @@ class Organising:
         if answer is None:
             return refused
         given_up = dict(answer.closed).get(self.me)
-        self._begin(peer=ask.source, gives=given_up, ask=ask)
+        self._begin(peer=ask.source, gives=given_up, ask=ask._replace(hops=0))
         assert self._step is not None
         self._step.until += 2 * self._manners.cycle  # the asker's end comes first
         self._step.reply = refused._replace(accepted=True, given_up=given_up)
@@ -413,7 +418,7 @@ class Organising:
     def _end(self, step: _Step) -> None:
         """Given up, or too late."""
         self._step = None
-        if self._now >= step.until and not step.taken:
+        if self._now >= step.until and not step.taken and (step.ask is None or step.ask.source == self.me):
             asked = {step.peer} if step.peer is not None and step.reply is None else self._state.reachable - {self.me}
             self._mute |= asked - self._same
         if step.taken or step.peer is None:
