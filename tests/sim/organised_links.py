@@ -48,6 +48,7 @@ class Links:
             for other in self.all
             if one != other and self.rng.random() < 0.5
         }
+        self.rates = self.rates or {(0, 1): 50}
         self.hops: list[float] = []
         """Per message, from time to time while nothing is on its way; each once."""
         self.wrong: list[str] = []
