@@ -10,6 +10,7 @@ from mercast.content import Advertisement, AttributeType, Declaration, Event, Ev
 from mercast.content.values import INT_MAX, INT_MIN
 from mercast.overlay.split import CARRY, pack
 from mercast.protocol.messages import (
+    Ask,
     Carried,
     Complete,
     Control,
@@ -17,10 +18,13 @@ from mercast.protocol.messages import (
     Forward,
     HeartBeat,
     Local,
+    Look,
     Packet,
     Put,
     Record,
+    Reply,
     Report,
+    Same,
     Statement,
     Update,
 )
@@ -121,6 +125,15 @@ forwards = st.builds(
     st.lists(packets, max_size=3).map(tuple),
     notes,
     st.booleans(),
+)
+routed = brokers, brokers, st.integers(0, 20)
+digests = st.binary(max_size=8)
+counted = st.lists(st.tuples(brokers, brokers, counts), max_size=4).map(tuple)
+organising = (
+    st.builds(Ask, *routed, counts, digests, finite, finite, st.none() | brokers, counted)
+    | st.builds(Reply, *routed, counts, digests, st.booleans(), st.none() | brokers)
+    | st.builds(Look, *routed, digests)
+    | st.builds(Same, *routed, digests)
 )
 plain_messages = controls | updates | beats | reports
 

@@ -73,6 +73,10 @@ class Limits:
     """Links that a message may cross; in larger clusters, twice as many as there are brokers. A safety net against
     circles: no way is so long while brokers see the same overlay."""
 
+    counted_pairs: int = 4_096
+    """Pairs of source and destination whose messages a broker counts in a cycle, to find out where links would do most
+    good. Some five times as many as there are brokers pass by one; those that come when it is full are not counted."""
+
     peer_items: int = 1_000_000
     """Advertisements and subscriptions that one peer may have this broker keep. What 15,000 clients of a large broker
     ask for, some dozens each; a peer with more has gone wrong."""

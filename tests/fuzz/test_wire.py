@@ -12,6 +12,7 @@ from wire_strategies import (
     events,
     forwards,
     names,
+    organising,
     payloads,
     places,
     plain_messages,
@@ -20,6 +21,7 @@ from wire_strategies import (
 )
 
 from mercast.content import Filter
+from mercast.overlay.split import pack
 from mercast.protocol.effects import Deliver, Reported, Send
 from mercast.protocol.messages import Record
 from mercast.protocol.stimuli import Advertise, Publish, Received, Subscribe, Tick
@@ -112,7 +114,7 @@ def test_requests(valid, data):
 
 
 @settings(max_examples=1000)
-@given(st.sampled_from([Kind.FORWARD, Kind.MESSAGE, 99]), bodies)
+@given(st.sampled_from([Kind.FORWARD, Kind.MESSAGE, Kind.ORGANISE, 99]), bodies)
 def test_messages_of_random_bytes(kind, body):
     quietly(decode_message, kind, body, ME)
 
@@ -281,6 +283,26 @@ def let_in(kind, bodies):
 @given(st.lists(damaged_plain() | plain_messages.map(lambda message: encode_message(message)[5:]), max_size=3))
 def test_damaged_messages_make_no_broker_stumble(bodies):
     take_in(let_in(Kind.MESSAGE, bodies))
+
+
+ORGANISING = Settings(organise="carried", organise_every=1.0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(organising, max_size=6), st.booleans())
+def test_what_is_said_to_move_links_makes_no_broker_stumble(said, as_seen):
+    """By neighbours of the same view, or of another; before, within and after a step of its own."""
+    core = STRATEGIES["ddbr"](ME, 1, ORGANISING)
+    listed = {1: (ME,), 3: (ME, 4), 4: (3,)}
+    records = [Record(who, 1, 1, (0,), tuple((one, 1) for one in some)) for who, some in listed.items()]
+    core.begin_with(0.0, {1: 1, 3: 1}, records)
+    core.organising[0].count(ME, pack([4]), 100)
+    core.handle(1.1, Tick())
+    for now, message in enumerate(said, 2):
+        digest = {"digest": core.state.digest} if as_seen else {}
+        core.handle(now, Received(1, (message._replace(target=ME, **digest),)))
+        core.handle(now + 0.5, Tick())
+        core.validate()
 
 
 forward_bodies = forwards.map(lambda forward: encode_message(forward)[5:])

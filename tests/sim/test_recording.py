@@ -171,6 +171,9 @@ def test_settings_come_back():
         (4,),
         Rules(("a",)),
         Rules(("*",), ("b",)),
+        "carried",
+        5.0,
+        4,
     )
     assert all(getattr(settings, field.name) != getattr(Settings(), field.name) for field in fields(Settings))
     core = STRATEGIES["fbr"](5, 6, settings)

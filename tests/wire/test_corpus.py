@@ -80,7 +80,7 @@ def read(kind, body, me):
             return read_event(body)
         case Kind.RECEIPTS:
             return read_receipts(body)
-        case Kind.FORWARD | Kind.MESSAGE:
+        case Kind.FORWARD | Kind.MESSAGE | Kind.ORGANISE:
             return read_message(kind, body, me)
     return to_plain(requests.read_request(kind, CLIENT, body) or decode_message(kind, body, me))
 
@@ -130,6 +130,7 @@ WRITERS = {
     Kind.DRAIN: lambda said: replies.drain(**said),
     Kind.FORWARD: lambda said: encode_message(from_plain(said)),
     Kind.MESSAGE: lambda said: encode_message(from_plain(said)),
+    Kind.ORGANISE: lambda said: encode_message(from_plain(said)),
     Kind.MEMBERS: lambda said: frame(Kind.MEMBERS, orjson.dumps(said)),
 }
 

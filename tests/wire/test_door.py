@@ -6,16 +6,20 @@ import pytest
 from mercast.content import Advertisement, Declaration, Event, EventId, Filter, Subscription
 from mercast.overlay.split import pack
 from mercast.protocol.messages import (
+    Ask,
     Complete,
     Control,
     Drop,
     Forward,
     HeartBeat,
     Local,
+    Look,
     Packet,
     Put,
     Record,
+    Reply,
     Report,
+    Same,
     Statement,
     Update,
 )
@@ -107,6 +111,43 @@ REFUSED = [
 def test_not_let_in(message, why):
     with pytest.raises(ProtocolError, match=why):
         decode_message(Kind.MESSAGE, orjson.dumps(to_plain(message)), ME)
+
+
+ASK = Ask(1, 2, 0, 1, b"", 2.0, 1.0, None, ((1, 2, 3),))
+REPLY = Reply(2, 1, 0, 1, b"", True, 0x7FFF)
+
+
+@pytest.mark.parametrize("message", [ASK, REPLY, Look(1, 2, 0, b""), Same(1, 2, 65_537, b"")])
+def test_let_in_to_move_links(message):
+    assert decode_message(Kind.ORGANISE, orjson.dumps(to_plain(message)), ME) == message
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (ASK._replace(source=0x8000), "brokers have numbers"),
+        (ASK._replace(given_up=-1), "brokers have numbers"),
+        (ASK._replace(counts=((1, 0x8000, 1),)), "brokers have numbers"),
+        (ASK._replace(counts=((1, 2, -1),)), "are numbered 0 to"),
+        (ASK._replace(counts=((1, 2, 1),) * 4097), "4097 pairs of brokers are counted; there may be 4096"),
+        (ASK._replace(gain=float("inf")), "is finite"),
+        (ASK._replace(lose=float("nan")), "is finite"),
+        (ASK._replace(number=-1), "are numbered 0 to"),
+        (REPLY._replace(given_up=0x8000), "brokers have numbers"),
+        (REPLY._replace(accepted=1), "a field that it cannot have"),
+        (Look(1, -1, 0, b""), "brokers have numbers"),
+        (Same(1, 2, -1, b""), "hops are counted"),
+        (HeartBeat(b"", 1.0), "HeartBeat is not a message"),
+    ],
+)
+def test_not_let_in_to_move_links(message, why):
+    with pytest.raises(ProtocolError, match=why):
+        decode_message(Kind.ORGANISE, orjson.dumps(to_plain(message)), ME)
+
+
+def test_what_moves_links_is_no_message_of_the_other_kind():
+    with pytest.raises(ProtocolError, match="Look is not a message"):
+        decode_message(Kind.MESSAGE, orjson.dumps(to_plain(Look(1, 2, 0, b""))), ME)
 
 
 EVENT = Event(EventId(1, 1, 1), "quote", {"a": 1}, 1, "p.1")

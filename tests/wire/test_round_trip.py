@@ -13,6 +13,7 @@ from wire_strategies import (
     forwards,
     names,
     notes,
+    organising,
     packets,
     payloads,
     plain_messages,
@@ -295,6 +296,12 @@ def test_the_newest_version_that_both_speak(theirs, mine, chosen):
 
 
 @settings(max_examples=300)
+@given(organising)
+def test_what_is_said_to_move_links(message):
+    kind, body = only(encode_message(message))
+    assert (kind, decode_message(kind, body, 1)) == (Kind.ORGANISE, message)
+
+
 @given(plain_messages)
 def test_messages(message):
     kind, body = only(encode_message(message))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from mercast.content.interest import Interest
 from mercast.content.types import Declaration
-from mercast.protocol.messages import Control, Forward, HeartBeat, Put, Report, Update, Value
+from mercast.protocol.messages import Ask, Control, Forward, HeartBeat, Look, Put, Reply, Report, Same, Update, Value
 from mercast.protocol.stimuli import (
     Advertise,
     Batch,
@@ -133,6 +133,10 @@ def _size_of_update(update: Update) -> int:
     return _EACH * sum(1 + len(record.links) for record in update.records)
 
 
+def _size_of_ask(ask: Ask) -> int:
+    return _EACH * (1 + len(ask.counts))
+
+
 def _size_of_received(received: Received) -> int:
     return sum(_SIZES[type(message)](message) for message in received.messages)
 
@@ -162,7 +166,7 @@ _SIZES: dict[type, Callable[[Any], int]] = {
     Forward: _size_of_forward,
     Control: _size_of_control,
     Update: _size_of_update,
-    HeartBeat: _small,
-    Report: _small,
+    Ask: _size_of_ask,
+    **dict.fromkeys((HeartBeat, Report, Reply, Look, Same), _small),
 }
 """Of every kind: what is not measured could fill the memory."""

@@ -68,6 +68,8 @@ class Neighbourhood:
         self._timing = timing
         self._next_beat = float("inf")
         self._retiring = False
+        self.dear: frozenset[int] = frozenset()
+        """Neighbours, or neighbours to be, whose links cost the most, whatever they cost else."""
         self._rule: Rule = rule
         self._splitter = Splitter(state.routes, rule)
 
@@ -95,6 +97,11 @@ class Neighbourhood:
     def retire(self) -> Outgoing:
         """Links of this broker are the dearest from now on: nobody goes by here who has another way."""
         self._retiring = True
+        return self._links_changed()
+
+    def hold_dear(self, *neighbours: int) -> Outgoing:
+        """These links and no others are the dearest from now on."""
+        self.dear = frozenset(neighbours)
         return self._links_changed()
 
     def beat(self, now: float) -> tuple[Outgoing, list[int]]:
@@ -161,7 +168,7 @@ class Neighbourhood:
 
     def _links_changed(self) -> Outgoing:
         record = self.state.set_links(
-            {who: MOST_COST if self._retiring else one.cost for who, one in self.neighbours.items()}
+            {who: MOST_COST if self._retiring or who in self.dear else one.cost for who, one in self.neighbours.items()}
         )
         return self._along(pack(self.state.reachable - {self.state.me}), 0, (record,))
 

@@ -82,13 +82,24 @@ class Step(NamedTuple):
 class Organiser:
     """The decisions of one broker at the end of a cycle."""
 
-    def __init__(self, me: int, topology: Topology, traffic: Traffic, most_links: int, rule: Rule = "carried") -> None:
+    def __init__(
+        self,
+        me: int,
+        topology: Topology,
+        traffic: Traffic,
+        most_links: int,
+        rule: Rule = "carried",
+        doubt: float = 0.0,
+    ) -> None:
+        """By the rule `carried`, what is saved must be so many times what it may differ by if messages come by chance:
+        the standard deviation of counts is their root."""
         self.me = me
         self._topology = topology
         self._neighbours = topology.neighbours(me)
         self._traffic = traffic
         self._most_links = most_links
         self._rule = rule
+        self._doubt = doubt
 
     def gains(self) -> dict[int, float]:
         """Per candidate, the largest first: the hops that the messages between the two would save by a link."""
@@ -121,6 +132,13 @@ class Organiser:
         if len(self._neighbours) < self._most_links:
             return Quota(0, None)
         return next((Quota(lose, neighbour) for neighbour, lose in self.loses().items()), Quota(UNREACHABLE, None))
+
+    def excess(self) -> int | None:
+        """Of a broker with more links than it may have, as after a restart nearby: the least useful that is not needed
+        for any path."""
+        if len(self._neighbours) <= self._most_links:
+            return None
+        return next((neighbour for neighbour, lose in self.loses().items() if lose != UNREACHABLE), None)
 
     def requests(self) -> Iterator[Request]:
         """Whom to ask, the best candidate first. The paper asks that one only."""
@@ -155,5 +173,5 @@ class Organiser:
             return False
         if self._rule == "paper":
             return True
-        saved = known.matrix(self._topology)[reached] * (before[reached] - after[reached])
-        return bool(saved.sum() > 0)
+        counts, fewer = known.matrix(self._topology)[reached], before[reached] - after[reached]
+        return bool((counts * fewer).sum() > self._doubt * (counts * fewer**2).sum() ** 0.5)

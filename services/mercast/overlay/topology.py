@@ -57,6 +57,11 @@ class Topology:
         topology._links = csr_array(topology.trt, dtype=np.float64)
         return topology
 
+    def without_dear(self) -> "Topology":
+        """The same brokers without the links that cost the most: those that are on the way in or out."""
+        dear = np.argwhere(self.trt == MOST_COST).tolist()
+        return self.changed(closed=[(self.brokers[one], self.brokers[other]) for one, other in dear]) if dear else self
+
     def neighbours(self, broker: int) -> dict[int, int]:
         """The neighbours of a broker with their costs, ascending."""
         row = slice(*self._links.indptr[self.place[broker] :][:2])

@@ -62,10 +62,18 @@ class Reported(NamedTuple):
 
 
 class OpenLink(NamedTuple):
+    """This neighbour is wanted from now on: there is to be a link, as soon and as often as it can be made."""
+
     neighbour: int
 
 
+UNWANTED = "no longer wanted"
+"""Why a link is closed, if there is to be none any more. One that is closed for another reason is made again."""
+
+
 class CloseLink(NamedTuple):
+    """There may be none, if it went down in the meantime, or did not come up."""
+
     neighbour: int
     reason: str
 

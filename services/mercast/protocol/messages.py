@@ -152,4 +152,55 @@ class Control(NamedTuple):
     """Of all that the source has told the target, from time to time."""
 
 
-Message: TypeAlias = Forward | Update | HeartBeat | Control | Report
+class Ask(NamedTuple):
+    """A broker asks another for a link (overlay/organising.py)."""
+
+    source: int
+    target: int
+    hops: int
+    number: int
+    """Of the request, at its source."""
+    digest: bytes
+    """Of the records that it was decided on."""
+    gain: float
+    lose: float
+    given_up: int | None
+    """The neighbour whose link the source gives up for the new one."""
+    counts: tuple[tuple[int, int, int], ...]
+    """(source, destination, messages): what the asker has counted."""
+
+
+class Reply(NamedTuple):
+    """Accepts or refuses what was asked."""
+
+    source: int
+    target: int
+    hops: int
+    number: int
+    digest: bytes
+    accepted: bool
+    given_up: int | None = None
+
+
+class Look(NamedTuple):
+    """Asks whether the target sees the overlay as the source does."""
+
+    source: int
+    target: int
+    hops: int
+    digest: bytes
+
+
+class Same(NamedTuple):
+    """It does; who does not says nothing."""
+
+    source: int
+    target: int
+    hops: int
+    digest: bytes
+
+
+Organise: TypeAlias = Ask | Reply | Look | Same
+"""What brokers say to move links; routed like control state."""
+
+Message: TypeAlias = Forward | Update | HeartBeat | Control | Report | Ask | Reply | Look | Same

@@ -23,20 +23,27 @@ from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.exchange import NOBODY, Cause, Exchange, Key, Request
 from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Outgoing
+from mercast.overlay.organise import Rule as OrganiseRule
+from mercast.overlay.organising import Manners, Organising
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import ENTRY
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
 from mercast.protocol.messages import (
+    Ask,
     Control,
     Forward,
     HeartBeat,
     Local,
+    Look,
     Message,
+    Organise,
     Packet,
     Record,
+    Reply,
     Report,
+    Same,
     Statement,
     Update,
 )
@@ -69,6 +76,8 @@ class Core(ABC):
         self.clusters = tuple(self._join(place, incarnation) for place in range(len(self.settings.clusters)))
         """Its places, the first of them at home: where its clients are."""
         self.state, self.neighbourhood = self.clusters[0].state, self.clusters[0].neighbourhood
+        self.organising = tuple(self._organising()) if self.settings.organise != "off" else ()
+        """By place; none if links stay where they are."""
         together = self.settings.all_peer_items, self.settings.all_peer_bytes
         limits = self.settings.peer_items, self.settings.peer_bytes, together
         self.exchange = Exchange(me, incarnation, _Listening(self), self.settings.patience, *limits)
@@ -128,6 +137,11 @@ class Core(ABC):
         state = LinkState(self.me, incarnation, self.settings.clusters)
         return Cluster(place, number, state, self.settings.timing, self.settings.rule)
 
+    def _organising(self) -> Iterator[Organising]:
+        settings, rule = self.settings, cast("OrganiseRule", self.settings.organise)
+        manners = Manners(rule, settings.organise_every, settings.most_links, settings.timing.heart_beat)
+        return (Organising(cluster, manners) for cluster in self.clusters)
+
     def begin_with(self, now: float, links: dict[int, int], records: Iterable[Record], *others: View) -> list[Effect]:
         """Start with a view of the overlay, in each place, instead of learning it by messages."""
         self._now, self._effects, self._rows, self._outbox = now, [], [], {}
@@ -148,6 +162,8 @@ class Core(ABC):
         return self._done()
 
     def _done(self) -> list[Effect]:
+        for organising in self.organising:
+            self._organise(organising)
         for control in self.exchange.messages(self._now):
             self._route(self.clusters[place_of(control.target)], control._replace(target=control.target & NUMBER))
         self._tell_settled()
@@ -170,6 +186,7 @@ class Core(ABC):
             self.exchange.next_deadline(),
             min(self._settle_by.values(), default=float("inf")),
             self.parked.next_deadline(),
+            *(organising.next_deadline() for organising in self.organising),
             min(self._out_of_reach(), default=float("inf")) + self.settings.purge_after,
         )
 
@@ -516,20 +533,33 @@ class Core(ABC):
 
     def _heard(self, cluster: Cluster, neighbour: int, message: Message) -> None:
         match message:
-            case Control():
-                self._control(cluster, message)
+            case Control() | Ask() | Reply() | Look() | Same():
+                self._routed(cluster, neighbour, message)
             case Report():
                 self._report(message)
             case HeartBeat():
                 self._send_all(cluster, cluster.neighbourhood.heard_beat(self._now, neighbour, message))
 
-    def _control(self, cluster: Cluster, message: Control) -> None:
-        if message.target == self.me:
+    def _routed(self, cluster: Cluster, neighbour: int, message: Control | Organise) -> None:
+        if message.target != self.me:
+            if not self.went_too_far(message.hops, cluster):
+                self._route(cluster, message._replace(hops=message.hops + 1))
+        elif isinstance(message, Control):
             self.exchange.receive(message._replace(source=cluster.address(message.source)), self._now)
-        elif not self.went_too_far(message.hops, cluster):
-            self._route(cluster, message._replace(hops=message.hops + 1))
+        elif self.organising:
+            self.organising[cluster.place].hear(neighbour, message)
 
-    def _route(self, cluster: Cluster, message: Control) -> None:
+    def _organise(self, organising: Organising) -> None:
+        """Links move to where the traffic is."""
+        outgoing, links = organising.act(self._now)
+        self._send_all(organising.cluster, outgoing)
+        for link in links:
+            address = organising.cluster.address(link.neighbour)
+            self._effects.append(link._replace(neighbour=address))
+            if isinstance(link, CloseLink):
+                self._link_down(stimuli.LinkDown(address))
+
+    def _route(self, cluster: Cluster, message: Control | Organise) -> None:
         """Towards the target; what has no route is lost, and sent again by its source."""
         hop = cluster.state.routes.next_hop(message.target)
         if hop != NO_HOP:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
-from mercast.overlay.cluster import Cluster, place_of
+from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.split import pack
 from mercast.protocol.messages import Forward, Packet
@@ -42,6 +42,8 @@ class ListRouting(Core):
 
     def _multicast(self, cluster: Cluster, forward: Forward, neighbour: int) -> None:
         hops, packets = forward.hops, forward.packets
+        if self.organising:
+            self._count(cluster, forward, neighbour)
         split = cluster.neighbourhood.split(forward.destinations)
         astray = hops >= len(cluster.state.reachable)  # no shortest path is so long: views differ along a circle
         if neighbour != cluster.me and all(hop != self.me for hop, _ in split):
@@ -56,6 +58,17 @@ class ListRouting(Core):
                 if astray or address == neighbour:  # where it came from: that broker sees another overlay
                     self._send_all(cluster, cluster.neighbourhood.agree_with(hop))
                 self.send(address, Forward(part, hops + 1, packets, forward.note, forward.traced))
+
+    def _count(self, cluster: Cluster, forward: Forward, neighbour: int) -> None:
+        """Events of one list have one source: the broker that made the list. Of those from another cluster nobody here
+        knows which edge that was; they count as the last broker's."""
+        made_here = neighbour == cluster.me
+        if not forward.packets or (made_here and forward.hops):  # which has waited here, and was counted when it came
+            return
+        source = self.me if made_here else forward.packets[0].event.id.broker
+        if source not in cluster.state:
+            source = neighbour & NUMBER
+        self.organising[cluster.place].count(source, forward.destinations, len(forward.packets))
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         """This broker is a destination."""

@@ -47,3 +47,10 @@ class Settings:
     exports: Rules = EVERYTHING
     imports: Rules = EVERYTHING
     """MERC: events of which types an edge carries out of its home, and into it."""
+    organise: Literal["off", "carried", "paper"] = "off"
+    """Whether links move to where the traffic is, and by which rule (overlay/organise.py). While a broker of a cluster
+    takes no part, nothing moves there."""
+    organise_every: float = 30.0
+    """Seconds of a cycle: how long messages are counted, and how long a step may take."""
+    most_links: int = 6
+    """MaxDegree, in each cluster."""

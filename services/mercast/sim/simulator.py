@@ -14,7 +14,19 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mercast.overlay.cluster import NUMBER
 from mercast.protocol import stimuli
-from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
+from mercast.protocol.effects import (
+    UNWANTED,
+    Answer,
+    CloseLink,
+    Deliver,
+    Effect,
+    OpenLink,
+    Receipts,
+    Reported,
+    Send,
+    Settled,
+    Tap,
+)
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing import recording
 from mercast.routing.core import Core
@@ -30,6 +42,9 @@ Lay: TypeAlias = Callable[[int, int], Link]
 """Gives the link from one broker to another, such as one over a physical network (sim/physical.py)."""
 
 _TRUE = Clock()
+
+_LATENCY = 0.01
+"""Seconds, of links that brokers open."""
 
 
 class Delivery(NamedTuple):
@@ -77,6 +92,10 @@ class Simulator:
         """Seconds that each broker has worked."""
         self._reconnect_after = reconnect_after
         self._links: dict[tuple[int, int], Link] = {}
+        self._built: set[tuple[int, int]] = set()
+        """Those that a broker has when it starts."""
+        self._unwanted: set[tuple[int, int]] = set()
+        """Those that brokers have closed for good; each both ways."""
         self._connected: dict[tuple[int, int], int] = {}
         """Ends that think they are connected, with the number of the connection."""
         self._incarnations: dict[int, int] = {}
@@ -112,11 +131,14 @@ class Simulator:
             self._record[broker](recording.header(self.brokers[broker]))
         for one, other in list(self._links):
             if one == broker:
+                if (one, other) in self._built:
+                    self._unwanted -= {(one, other), (other, one)}
                 self._connect_soon(one, other)
 
     def link(self, one: int, other: int, latency: float = 0.01, bandwidth: float = float("inf"), cost: int = 1) -> None:
         """Bandwidth in bytes per second, each way; the cost is what both ends are told when the link comes up."""
         self._lay_both_ways(one, other, latency, bandwidth, cost)
+        self._built |= {(one, other), (other, one)}
         self._connect_soon(one, other)
 
     def build(self, edges: Iterable[tuple[int, int]], latency: float = 0.01) -> None:
@@ -129,6 +151,7 @@ class Simulator:
     def join(self, one: int, other: int, latency: float, bandwidth: float = float("inf")) -> None:
         """Link two brokers that know of it already (sim/converged.py)."""
         self._lay_both_ways(one, other, latency, bandwidth)
+        self._built |= {(one, other), (other, one)}
         self._connected[one, other] = self._connected[other, one] = next(self._order)
 
     def _lay_both_ways(self, one: int, other: int, latency: float, bandwidth: float, cost: int = 1) -> None:
@@ -191,7 +214,12 @@ class Simulator:
             link.noise = noise
 
     def links(self) -> list[tuple[int, int]]:
+        """Each both ways; those that brokers have closed are among them, for they may open them again."""
         return list(self._links)
+
+    def connected(self) -> list[tuple[int, int]]:
+        """The links that are there, each once."""
+        return [(one, other) for one, other in self._connected if one < other and (other, one) in self._connected]
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -275,8 +303,12 @@ class Simulator:
                     self.settled[broker, client, request] = effect
                 case Tap(rows):
                     self.rows += [(broker, row) for row in rows]
-                case CloseLink(neighbour, _):
+                case OpenLink(neighbour):
+                    self._open(broker, neighbour & NUMBER)
+                case CloseLink(neighbour, reason):
                     self._close(broker, neighbour & NUMBER)
+                    if reason == UNWANTED:
+                        self._unwanted |= {(broker, neighbour & NUMBER), (neighbour & NUMBER, broker)}
                 case _:
                     raise TypeError(f"nobody carries out a {type(effect).__name__} here")
 
@@ -313,7 +345,7 @@ class Simulator:
 
     def _connect(self, one: int, other: int) -> None:
         """A connection needs both brokers, awake, and both ways whole; the ends must have given up the one before."""
-        if (one, other) in self._connected and (other, one) in self._connected:
+        if (one, other) in self._unwanted or {(one, other), (other, one)} <= self._connected.keys():
             return
         blocked = self._links[one, other].cut or self._links[other, one].cut
         asleep = {one, other} & self._paused or not {one, other} <= self.brokers.keys()
@@ -329,6 +361,13 @@ class Simulator:
         for me, neighbour in ((one, other), (other, one)):
             cost, incarnation = self._links[me, neighbour].cost, self._incarnations[neighbour]
             self._handle(me, stimuli.LinkUp(self._address(me, neighbour), incarnation, cost))
+
+    def _open(self, one: int, other: int) -> None:
+        """A broker wants a link, until one of its ends does not."""
+        if (one, other) not in self._links:
+            self._lay_both_ways(one, other, _LATENCY, float("inf"))
+        self._unwanted -= {(one, other), (other, one)}
+        self._connect_soon(one, other)
 
     def _close(self, one: int, other: int) -> None:
         """One end gives up; the other learns of it unless the way there is cut."""

@@ -14,25 +14,33 @@ from mercast.limits import DEFAULTS
 from mercast.overlay.split import BROKER, ENTRY
 from mercast.overlay.topology import MOST_BROKERS, MOST_COST
 from mercast.protocol.messages import (
+    Ask,
     Carried,
     Control,
     Drop,
     HeartBeat,
     Key,
     Local,
+    Look,
     Note,
     Put,
+    Reply,
     Report,
+    Same,
     Statement,
     Update,
 )
 from mercast.wire.conforms import Check, checker
-from mercast.wire.frames import ProtocolError
+from mercast.wire.frames import Kind, ProtocolError
 
 RECORDS = 1024
 """Of one update. Brokers work out a matrix of all they know of: nobody makes them take much memory at once."""
 
-_CHECKS: dict[type, Check] = {cls: checker(cls) for cls in (Control, Update, HeartBeat, Report)}
+_CHECKS: dict[int, dict[type, Check]] = {
+    Kind.MESSAGE: {cls: checker(cls) for cls in (Control, Update, HeartBeat, Report)},
+    Kind.ORGANISE: {cls: checker(cls) for cls in (Ask, Reply, Look, Same)},
+}
+"""Per kind of frame, what it may say."""
 _NOTE: Check = checker(Note)
 
 _COSTS = range(1, MOST_COST + 1)
@@ -49,8 +57,8 @@ _SORTS: dict[Any, type] = {"advertisement": Advertisement, "subscription": Subsc
 """What keys name, by their first word, where they have one (routing/filtering/fbr.py)."""
 
 
-def check_message(message: Any) -> None:
-    check = _CHECKS.get(type(message))
+def check_message(message: Any, kind: int = Kind.MESSAGE) -> None:
+    check = _CHECKS[kind].get(type(message))
     if check is None:
         raise ProtocolError(f"{type(message).__name__} is not a message")
     if not check(message):
@@ -63,6 +71,14 @@ def check_message(message: Any) -> None:
         case Report():
             _check_brokers(message.target, message.broker)
             _check_hops(message.hops)
+        case Ask() | Reply() | Look() | Same():
+            _check_brokers(message.source, message.target)
+            _check_hops(message.hops)
+            if isinstance(message, Ask | Reply):
+                _check_counts(message.number)
+                _check_brokers(message.given_up or 0)
+            if isinstance(message, Ask):
+                _check_ask(message)
         case HeartBeat():
             if not all(isfinite(time) for time in (message.sent, message.echo or 0, message.held)):
                 raise ProtocolError("the times of a heart-beat are finite")
@@ -141,6 +157,16 @@ def _check_update(update: Update) -> None:
 def _check_clusters(clusters: tuple[int, ...]) -> None:
     if len(clusters) > MOST_CROSSED or any(cluster not in _CLUSTERS for cluster in clusters):
         raise ProtocolError(f"clusters are numbered 0 to {_CLUSTERS[-1]}, and at most {MOST_CROSSED} are crossed")
+
+
+def _check_ask(ask: Ask) -> None:
+    if not (isfinite(ask.gain) and isfinite(ask.lose)):
+        raise ProtocolError("what a link gains and loses is finite")
+    if len(ask.counts) > DEFAULTS.counted_pairs:
+        raise ProtocolError(f"{len(ask.counts)} pairs of brokers are counted; there may be {DEFAULTS.counted_pairs}")
+    for source, destination, messages in ask.counts:
+        _check_brokers(source, destination)
+        _check_counts(messages)
 
 
 def _check_origin(origin: Any) -> None:

@@ -51,6 +51,7 @@ class Kind(IntEnum):
     FORWARD = 48
     MESSAGE = 49
     MEMBERS = 50
+    ORGANISE = 51
 
 
 def pong(ping: bytes) -> bytes:

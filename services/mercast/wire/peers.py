@@ -9,7 +9,7 @@ import orjson
 
 from mercast.content.errors import ContentError
 from mercast.overlay.split import BROKER, ENTRY, unpack
-from mercast.protocol.messages import Control, Forward, Message, Note, Update
+from mercast.protocol.messages import Ask, Control, Forward, Look, Message, Note, Reply, Same, Update
 from mercast.protocol.plain import from_plain, to_plain
 from mercast.wire.door import RECORDS, check_message, check_note
 from mercast.wire.events import Passing, decode_packets, encode_packet, encoded_together
@@ -43,6 +43,8 @@ def encode_message(message: Message) -> bytes:
     if isinstance(message, Forward):
         return b"".join(encoded for _, encoded in forward_frames(message))
     said = orjson.dumps(to_plain(message))
+    if isinstance(message, Ask | Reply | Look | Same):
+        return frame(Kind.ORGANISE, said)
     if len(said) > MESSAGE_BYTES or (isinstance(message, Update) and len(message.records) > RECORDS):
         parts = _halves(message)
         if parts:
@@ -97,8 +99,8 @@ def decode_message(kind: int, body: bytes, me: int) -> Message | None:
     """What a peer said to this broker; None for a kind that is not known."""
     if kind == Kind.FORWARD:
         return _decode_forward(body, me)
-    if kind == Kind.MESSAGE:
-        return _decode_plain(body)
+    if kind in (Kind.MESSAGE, Kind.ORGANISE):
+        return _decode_plain(body, kind)
     return None
 
 
@@ -135,9 +137,9 @@ def _note(said: bytes) -> Note:
     return note  # type: ignore[no-any-return]
 
 
-def _decode_plain(body: bytes) -> Message:
+def _decode_plain(body: bytes, kind: int) -> Message:
     message = _plain(body)
-    check_message(message)
+    check_message(message, kind)
     return message  # type: ignore[no-any-return]
 
 
