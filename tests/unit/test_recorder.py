@@ -22,7 +22,7 @@ def run(file, *some):
 
     async def turns(record):
         broker = Broker(BrokerConfig(id=1, matcher="scan"))
-        broker.begin(record, lambda _neighbour, _reason: None)
+        broker.begin(record, lambda _address: None, lambda _address, _reason: None)
         for stimulus in some:
             broker.take(stimulus)
             await asyncio.sleep(0)

@@ -21,7 +21,18 @@ from mercast.broker.rates import Pace
 from mercast.broker.recorder import Recorder
 from mercast.membership.members import Members
 from mercast.protocol import stimuli
-from mercast.protocol.effects import Answer, CloseLink, Deliver, Effect, Receipts, Reported, Send, Settled, Tap
+from mercast.protocol.effects import (
+    Answer,
+    CloseLink,
+    Deliver,
+    Effect,
+    OpenLink,
+    Receipts,
+    Reported,
+    Send,
+    Settled,
+    Tap,
+)
 from mercast.protocol.messages import Forward
 from mercast.protocol.stimuli import Batch, Received, Stimulus, Tick
 from mercast.routing.core import Core
@@ -62,7 +73,8 @@ class Broker:
         """Whether clients are listened to: not before this broker is part of the overlay, or has waited for that."""
         self.draining = False
         self.readiness: Callable[[], tuple[bool, str]] = lambda: (False, "starting")
-        self._unlink: Callable[[int, str], None] = lambda _neighbour, _reason: None
+        self._link: Callable[[int], None] = lambda _address: None
+        self._unlink: Callable[[int, str], None] = lambda _address, _reason: None
         self._pending: list[Stimulus] = []
         self._held_back: dict[int, tuple[set[Outgoing], asyncio.TimerHandle]] = {}
         """Publishers that have to wait, by the link that has so much unsent."""
@@ -79,6 +91,7 @@ class Broker:
             Receipts: self._receipts,
             Settled: self._settled,
             Reported: self._reported,
+            OpenLink: self._open_link,
             CloseLink: self._close_link,
             Tap: self._tap,
         }
@@ -97,9 +110,9 @@ class Broker:
         """Seconds since 1970, never backwards: brokers compare these with their neighbours'."""
         return time.monotonic() + self._offset
 
-    def begin(self, record: Recorder | None, unlink: Callable[[int, str], None]) -> None:
-        """`unlink(address, reason)` closes the link to a neighbour."""
-        self._record, self._unlink = record, unlink
+    def begin(self, record: Recorder | None, link: Callable[[int], None], unlink: Callable[[int, str], None]) -> None:
+        """`link(address)` has a broker be a neighbour, `unlink(address, reason)` closes the link to one."""
+        self._record, self._link, self._unlink = record, link, unlink
         self._begin()
 
     def begin_anew(self, incarnation: int) -> None:
@@ -247,6 +260,9 @@ class Broker:
         session = self._to(reported.client)
         if session is not None:
             session.out.append(replies.reported(reported.broker, reported.row))
+
+    def _open_link(self, link: OpenLink) -> None:
+        self._link(link.neighbour)
 
     def _close_link(self, close: CloseLink) -> None:
         self._unlink(close.neighbour, close.reason)

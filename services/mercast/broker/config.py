@@ -129,6 +129,12 @@ class BrokerConfig(BaseSettings):
     """MERC: the same for what it carries into its own cluster."""
     degree: int = Field(default=6, ge=2, le=DEFAULTS.links, multiple_of=2)
     """Links that each broker of the overlay has, an even number; fewer in small clusters."""
+    organise: Literal["off", "carried", "paper"] = _ROUTING.organise
+    """Whether links move to where the traffic is, and by which rule: the paper's, or the one that also looks at what
+    links carry for others and so comes to rest. Each broker then has at most `degree` links. All brokers of a cluster
+    must have the same."""
+    organise_every: Seconds = _ROUTING.organise_every
+    """Seconds that messages are counted before a link moves, and that a move may take."""
     heart_beat: Seconds = Timing().heart_beat
     """Seconds between heart-beats of neighbours."""
     misses: int = Field(default=Timing().misses, ge=1)
@@ -299,6 +305,9 @@ class BrokerConfig(BaseSettings):
             all_peer_items=self.all_peer_items,
             all_peer_bytes=self.all_peer_bytes,
             sampling=self.sampling,
+            organise=self.organise,
+            organise_every=self.organise_every,
+            most_links=self.degree,
             clusters=tuple(one.number for one in self.clusters()),
             exports=read_rules(self.exports),
             imports=read_rules(self.imports),

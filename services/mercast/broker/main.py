@@ -166,7 +166,11 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
         hosts += [Overlay(broker, one.place, peer_address, client_address) for one in broker.core.clusters]
         if config.admin_listen:
             await stack.enter_async_context(_admin(broker, config.admin_listen))
-        broker.begin(record, lambda at, reason: hosts[place_of(at)].unlink(at & NUMBER, reason))
+        broker.begin(
+            record,
+            lambda at: hosts[place_of(at)].link(at & NUMBER),
+            lambda at, reason: hosts[place_of(at)].unlink(at & NUMBER, reason),
+        )
         broker.readiness = partial(_ready, hosts)
         for host in hosts:
             host.begin()

@@ -19,6 +19,7 @@ from mercast.membership.members import Member, to_json
 from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.construct import neighbours
 from mercast.overlay.topology import MOST_COST
+from mercast.protocol.effects import UNWANTED
 from mercast.protocol.stimuli import LinkDown, LinkUp
 from mercast.security import tls
 from mercast.wire.frames import Kind, frame
@@ -27,6 +28,9 @@ log = structlog.get_logger()
 
 _WATCH = 1.0
 """Seconds between two looks at who is there."""
+
+_KNOCKS = 3
+"""Without the other side dialling, before this one does."""
 
 _PART_WITHIN, _LOOK = 10.0, 0.05
 """Seconds for events to go another way before a link that is no longer wanted is closed; between two looks at that."""
@@ -53,6 +57,10 @@ class Overlay:
         self._knocked: dict[int, asyncio.Event] = {}
         self._parting: dict[int, asyncio.Task[None]] = {}
         """A task for each link that is no longer wanted."""
+        self._organises = broker.config.organise != "off"
+        self._opened: set[int] = set()
+        self._closed: set[int] = set()
+        """Neighbours that the core wants, or does not want, whatever follows from the members."""
         self._answers: dict[int, bool] = {}
         """Whether the last try to reach a neighbour was answered."""
         seeds = [seed for seed in self._config.seeds if seed != peer_address]
@@ -92,9 +100,14 @@ class Overlay:
     def _wanted(self) -> set[int]:
         pairs = self._config.links
         if pairs:
-            return {one + other - self._me for one, other in pairs if self._me in (one, other)} & self.members.keys()
-        present = self.members.present(self.broker.now())
-        return neighbours({self._me, *present}, self._me, self.broker.config.degree)
+            wanted = {one + other - self._me for one, other in pairs if self._me in (one, other)}
+        else:
+            present = self.members.present(self.broker.now())
+            wanted = neighbours({self._me, *present}, self._me, self.broker.config.degree)
+        if self._organises:
+            self._closed &= self.cluster.state.reachable  # whoever is not gets its links back
+            wanted = (wanted | self._opened) - self._closed
+        return wanted & self.members.keys()
 
     def _rewire(self) -> None:
         wanted, links = self._wanted(), self.links
@@ -105,7 +118,7 @@ class Overlay:
             self._keepers.pop(neighbour).cancel()
             del self._knocked[neighbour]
             self._answers.pop(neighbour, None)
-        if wanted <= links.keys():  # what is new stands before what is old goes
+        if wanted <= links.keys() and not self._organises:  # what is new stands before what is old goes
             for neighbour in sorted(links.keys() - wanted - self._parting.keys()):
                 if links[neighbour].role is not None:  # whoever has dialled hangs up
                     self._parting[neighbour] = asyncio.create_task(self._part(links[neighbour]))
@@ -166,15 +179,17 @@ class Overlay:
 
     async def _keep(self, neighbour: int) -> None:
         """Stay linked to a neighbour."""
-        wait = SOON
+        wait, knocks = SOON, 0
         while True:
             link = self.links.get(neighbour)
             if link is not None:
                 await asyncio.wait([link.closed])
-                wait = SOON
+                wait, knocks = SOON, 0
             member = self.members.get(neighbour)
             if member is not None and neighbour not in self.links:
-                role = LINKING if self._me < neighbour else ASKING
+                # Where links move, the other side may have forgotten that it wants this one.
+                dials = self._me < neighbour or (self._organises and knocks > _KNOCKS)
+                role, knocks = LINKING if dials else ASKING, knocks + 1
                 self._answers[neighbour] = await self._call(member.peer, role, neighbour) is not None
                 if neighbour in self.links:
                     continue
@@ -248,8 +263,18 @@ class Overlay:
             log.info("link lost", neighbour=link.neighbour, cluster=self.name)
             self.broker.take(LinkDown(link.at))
 
+    def link(self, neighbour: int) -> None:
+        """The core wants it for a neighbour."""
+        self._opened.add(neighbour)
+        self._closed.discard(neighbour)
+        self._rewire()
+
     def unlink(self, neighbour: int, reason: str) -> None:
         """The core has given a link up, or it is no longer wanted."""
+        if reason == UNWANTED:
+            self._opened.discard(neighbour)
+            self._closed.add(neighbour)
+            self._rewire()
         link = self.links.get(neighbour)
         if link is not None and link.transport is not None:
             self.lost(link)

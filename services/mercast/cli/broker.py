@@ -34,6 +34,8 @@ def broker(
     exports: str | None = None,
     imports: str | None = None,
     degree: int | None = None,
+    organise: Literal["off", "carried", "paper"] | None = None,
+    organise_every: float | None = None,
     heart_beat: float | None = None,
     misses: int | None = None,
     settle_within: float | None = None,
@@ -125,6 +127,10 @@ def broker(
         MERC: the same for what it carries into its own cluster.
     degree
         Links that each broker has, an even number.
+    organise
+        Whether links move to where the traffic is, and by which rule.
+    organise_every
+        Seconds that messages are counted before a link moves.
     heart_beat
         Seconds between heart-beats.
     misses
