@@ -56,25 +56,25 @@ def print_hop(result: hop.Result) -> None:
 
 def print_line(result: line.Result) -> None:
     for matcher, compared in (("scan", result.scan), ("index", result.index)):
+        at = f"latency at {compared.fbr.at_rate:,.0f}/s"
         table = Table(
-            title=f"line: {result.brokers} brokers, {result.subscriptions:,} subscriptions, {matcher}",
+            title=f"line: {result.brokers} brokers, {result.subscriptions:,} subscriptions, {matcher}; {at}",
             title_justify="left",
         )
-        table.add_column("", no_wrap=True)
-        for heading in ("FBR", "D-DBR", "[bold]D-DBR / FBR"):
+        for heading in ("", "events/s", "p50 ms", "µs of CPU", "matches", "at work", "lost"):
             table.add_column(heading, justify="right", no_wrap=True)
-        fbr, ddbr = compared.fbr, compared.ddbr
-        table.add_row("events/s (A1)", *_both(compared, "events_per_second"), f"[bold]{compared.throughput_ratio:.2f}")
-        latency = f"p50 ms at {fbr.at_rate:,.0f}/s (A2)"
-        table.add_row(latency, *_both(compared, "p50_ms"), f"[bold]{compared.latency_ratio:.2f}")
-        in_all = "µs of CPU per event, in all"
-        table.add_row(in_all, *_both(compared, "cpu_us_in_all"), f"[bold]{1 / compared.cpu_ratio:.2f}")
-        table.add_row("brokers at work (A4)", _listed(fbr.busy), _listed(ddbr.busy))
-        if fbr.matches_per_event:
-            sums = (f"{sum(side.matches_per_event):.2f}" for side in (fbr, ddbr))
-            table.add_row("matches per event (A4)", *sums)
-        table.add_row("lost", f"{fbr.lost:,}", f"{ddbr.lost:,}")
+        sides = {"FBR": compared.fbr, "D-DBR": compared.ddbr, "MERC": compared.merc}
+        for name, side in sides.items():
+            figures = (f"{figure:,.1f}" for figure in _figures(side))
+            table.add_row(name, *figures, f"{sum(side.matches_per_event):.2f}", _listed(side.busy), f"{side.lost:,}")
+        for one, other in (("D-DBR", "FBR"), ("MERC", "D-DBR")):
+            pairs = zip(_figures(sides[one]), _figures(sides[other]), strict=True)
+            table.add_row(f"[bold]{one} / {other}", *(f"[bold]{a / b:.2f}" for a, b in pairs))
         console.print(table)
+
+
+def _figures(side: line.Side) -> tuple[float, float, float]:
+    return side.events_per_second, side.p50_ms, side.cpu_us_in_all
 
 
 def print_idle(result: idle.Result) -> None:
@@ -104,10 +104,6 @@ def print_crowd(result: crowd.Result) -> None:
     cpu = f"{result.cpu_us_per_event:.2f}, from one to one {result.alone_cpu_us_per_event:.2f}"
     table.add_row("µs of the broker's CPU per event", cpu)
     console.print(table)
-
-
-def _both(compared: line.Comparison, figure: str) -> tuple[str, str]:
-    return f"{getattr(compared.fbr, figure):,.1f}", f"{getattr(compared.ddbr, figure):,.1f}"
 
 
 def _table(title: str) -> Table:

@@ -114,10 +114,7 @@ class Local:
             free = iter(free_addresses(0 if self._addresses else 3 * len(self._ids)))
             for id in self._ids:
                 client, peer, admin = self._addresses(id) if self._addresses else (next(free), next(free), next(free))
-                cluster, place = divmod(id - 1, self._size)
-                edge = self._clusters > 1 and place < self._edges
-                log = folder / f"broker-{id}.log"
-                self.brokers[id] = Broker(id, client, peer, admin, log, cluster + 1, edge)
+                self.brokers[id] = Broker(id, client, peer, admin, folder / f"broker-{id}.log", *self._place(id))
             for id in self._ids:
                 self.start(id)
             for id in self._ids:
@@ -128,6 +125,11 @@ class Local:
 
     def __exit__(self, *_: object) -> None:
         self._ends.close()
+
+    def _place(self, id: int) -> tuple[int, bool]:
+        """Its cluster, and whether it is an edge."""
+        cluster, place = divmod(id - 1, self._size)
+        return cluster + 1, self._clusters > 1 and place < self._edges
 
     def start(self, id: int) -> None:
         """At the same addresses as before; does not wait."""

@@ -198,7 +198,7 @@ def hop(
 def line(
     *, brokers: int = 10, subscriptions: int = 2_000, seconds: float = 5.0, seed: int = 1, json: Path | None = None
 ) -> None:
-    """Measure D-DBR beside FBR on a line of live brokers, by scan and by index.
+    """Measure D-DBR and MERC beside FBR on a line of live brokers, by scan and by index.
 
     Parameters
     ----------
