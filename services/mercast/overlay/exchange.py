@@ -326,12 +326,13 @@ class Exchange:
         """When the item was heard that has waited longest to be settled."""
         return next(iter(self._since.values()), NEVER)
 
-    def expire(self, before: float) -> None:
+    def expire(self, now: float, after: float) -> None:
         """Items heard so long ago are settled as far as they will be: who asked for them no longer waits.
 
-        News may go round in circles, each waiting for the next; nobody would ever see that.
+        News may go round in circles, each waiting for the next; nobody would ever see that. The sum is the one that
+        deadlines are made of: a difference may be rounded the other way, and then the deadline would never be over.
         """
-        for item in list(takewhile(lambda item: self._since[item] <= before, self._since)):
+        for item in list(takewhile(lambda item: self._since[item] + after <= now, self._since)):
             self._wait_no_more(item)
             self.close_if_settled(item)
 

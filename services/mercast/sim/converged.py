@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 
+from mercast.overlay.cluster import place_of
 from mercast.protocol.effects import Effect, Send
 from mercast.protocol.messages import Control, Record
 from mercast.protocol.stimuli import Batch, Received, Stimulus
+from mercast.routing.core import Core, View
 from mercast.sim.simulator import Simulator
 
 
@@ -53,14 +55,38 @@ def _no_collecting() -> Iterator[None]:
 
 def _load(simulator: Simulator, links: dict[int, dict[int, int]], asked: Iterable[tuple[int, Stimulus]]) -> None:
     cores = simulator.brokers
-    records = [
-        Record(broker, cores[broker].incarnation, len(mine), (0,), tuple(sorted(mine.items())))
-        for broker, mine in sorted(links.items())
-    ]
-    _exchange(simulator, [(who, core.begin_with(simulator.now, links[who], records)) for who, core in cores.items()])
+    begun = []
+    for broker, (home, *others) in _views(simulator, links).items():
+        begun.append((broker, cores[broker].begin_with(simulator.now, *home, *others)))
+    _exchange(simulator, begun)
     for broker, stimuli in groupby(asked, key=lambda one: one[0]):
         together = Batch(tuple(stimulus for _, stimulus in stimuli))
         _exchange(simulator, [(broker, cores[broker].handle(simulator.now, together))])
+
+
+def _views(simulator: Simulator, links: dict[int, dict[int, int]]) -> dict[int, list[View]]:
+    """What each broker knows, cluster by cluster."""
+    in_cluster: dict[int, dict[int, dict[int, int]]] = {}
+    for broker, core in sorted(simulator.brokers.items()):
+        for cluster in core.clusters:
+            mine = {
+                other: cost
+                for other, cost in links[broker].items()
+                if place_of(simulator.address(broker, other)) == cluster.place
+            }
+            in_cluster.setdefault(cluster.number, {})[broker] = mine
+    records = {
+        number: [_record(simulator.brokers[broker], mine) for broker, mine in members.items()]
+        for number, members in in_cluster.items()
+    }
+    return {
+        broker: [(in_cluster[one.number][broker], records[one.number]) for one in core.clusters]
+        for broker, core in simulator.brokers.items()
+    }
+
+
+def _record(core: Core, links: dict[int, int]) -> Record:
+    return Record(core.me, core.incarnation, len(links), core.settings.clusters, tuple(sorted(links.items())))
 
 
 def _exchange(simulator: Simulator, begun: Iterable[tuple[int, list[Effect]]]) -> None:
@@ -69,10 +95,16 @@ def _exchange(simulator: Simulator, begun: Iterable[tuple[int, list[Effect]]]) -
     while waiting:
         broker, effects = waiting.popleft()
         simulator.after(broker, [effect for effect in effects if not isinstance(effect, Send)])
-        for effect in effects:
-            for message in effect.messages if isinstance(effect, Send) else ():
+        for send in [effect for effect in effects if isinstance(effect, Send)]:
+            number = simulator.brokers[broker].clusters[place_of(send.neighbour)].number
+            for message in send.messages:
                 if isinstance(message, Control) and message.target in simulator.brokers:
                     core = simulator.brokers[message.target]
-                    neighbour = next(iter(core.neighbourhood.neighbours))
-                    heard = Received(neighbour, (message,))
+                    heard = Received(_a_neighbour(core, number), (message,))
                     waiting.append((message.target, core.handle(simulator.now, heard)))
+
+
+def _a_neighbour(core: Core, number: int) -> int:
+    """Whoever brings a message in a cluster: it is all the same."""
+    cluster = next(one for one in core.clusters if one.number == number)
+    return cluster.address(next(iter(cluster.neighbourhood.neighbours)))
