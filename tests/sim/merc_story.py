@@ -73,14 +73,19 @@ class MERCStory(Story):
             for local, one in client.subscriptions.items():
                 fresh.do(client.broker, Subscribe(*local, one.type, one.filter))
         fresh.run(30)
-        return [
-            f"{what} of {broker} in {number} is {is_.get(key)}, should be {should.get(key)}: {key}"
-            for broker, core in self.simulator.brokers.items()
-            for place, other in zip(core.places, fresh.brokers[broker].places, strict=True)
-            for what, number, is_, should in compared(place, other)
-            for key in sorted(is_.keys() | should.keys())
-            if is_.get(key) != should.get(key)
-        ]
+        return differences(self.simulator, fresh)
+
+
+def differences(simulator, fresh):
+    """Between the tables that brokers have and those of brokers to whom nothing ever happened."""
+    return [
+        f"{what} of {broker} in {number} is {is_.get(key)}, should be {should.get(key)}: {key}"
+        for broker, core in simulator.brokers.items()
+        for place, other in zip(core.places, fresh.brokers[broker].places, strict=True)
+        for what, number, is_, should in compared(place, other)
+        for key in sorted(is_.keys() | should.keys())
+        if is_.get(key) != should.get(key)
+    ]
 
 
 def compared(place, other):
