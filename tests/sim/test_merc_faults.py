@@ -13,3 +13,15 @@ def test_events_are_lost_only_until_routes_change(fault, seed):
     border.play()
     assert border.problems() == []
     print(f"{fault}: {len(border.lost)} lost, the last {border.window:.2f} s after the fault")
+
+
+FOUND = [
+    ("an edge stands still and goes on", 3),  # its peers had purged it, and repeated less than it knew of them
+    ("an edge stands still and goes on", 21),
+]
+"""Seeds in which something was wrong once."""
+
+
+@pytest.mark.parametrize(("fault", "seed"), FOUND)
+def test_what_went_wrong_once_does_not_again(fault, seed):
+    test_events_are_lost_only_until_routes_change(fault, seed)
