@@ -118,8 +118,8 @@ class Border:
         """Clients that are gone ask again; from when that is settled, all events are due to those who were away."""
         self.simulator.settled.clear()
         gone = [broker for broker in sorted(self.away) if not self.simulator.brokers[broker].clients.subscriptions]
-        for broker, stimulus in [one for broker in gone for one in self.asks(broker)]:
-            self.simulator.do(broker, stimulus)
+        for asked in [one for broker in gone for one in self.asks(broker)]:
+            self.simulator.do(*asked)
         while len(self.simulator.settled) < 2 * len(gone):
             self.simulator.run(self.simulator.now + EVERY)
         self.since |= dict.fromkeys(self.away, self.simulator.now)
@@ -247,9 +247,19 @@ def cut_abroad(border: Border) -> None:
 
 
 def cut_at_home(border: Border) -> None:
-    home = border.homes[border.edge][0]
+    """Then its own clients reach those who can be reached without leaving home: beyond the edge."""
+    home, abroad = border.homes[border.edge]
     border.set_cut(border.links_in(home, border.edge))
-    border.apart = {border.edge}, {one for one, clusters in border.homes.items() if clusters[0] == home} - {border.edge}
+    homes = {one: clusters[0] for one, clusters in border.homes.items() if one != border.edge}
+    in_a_row = border.edge < 100
+    border.apart = (
+        {border.edge},
+        {
+            one
+            for one, cluster in homes.items()
+            if cluster == home or (in_a_row and (cluster > home) != (abroad > home))
+        },
+    )
 
 
 def cut_one_way(border: Border) -> None:

@@ -1,4 +1,4 @@
-"""What a fault at a border costs while events flow (sim/border.py). `pytest -s` shows for how long anything was lost."""
+"""What a fault at a border costs while events flow (sim/border.py). `pytest -s` shows how long each cost anything."""
 
 import pytest
 from sim.border import FAULTS, Border

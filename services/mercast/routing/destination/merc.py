@@ -41,6 +41,8 @@ class Place:
         """R-PRT."""
         self.matcher = core.make_table()
         """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
+        self._laid: dict[Origin, Interest] = {}
+        """What is in the matcher."""
         self.carriers = Carriers(self._is_there)
 
     def _is_there(self, broker: int) -> bool:
@@ -57,14 +59,19 @@ class Place:
 
     def lay(self, subscription: Origin) -> None:
         """Have the matcher know who wants what it asks for: the broker itself if it is in this cluster, else edges."""
-        told = self.subscriptions.of(subscription)
-        if subscription in self.matcher:
+        told = self.subscriptions.of(subscription) if subscription[0] != self._core.me else {}
+        value, laid = next(iter(told.values()), None), self._laid.pop(subscription, None)
+        if laid is not None and laid != value:
             self.matcher.remove(subscription)
-        if told and subscription[0] != self._core.me:
-            made_here = any(not telling.crossed for telling in told)
-            destination = subscription[0] if made_here else self.carriers.number(told)
-            value = next(iter(told.values()))
+        if value is None:
+            return
+        made_here = any(not telling.crossed for telling in told)
+        destination = subscription[0] if made_here else self.carriers.number(told)
+        if laid == value:
+            self.matcher.move(subscription, destination)
+        else:
             self.matcher.add(subscription, value.type, value.filter, destination)
+        self._laid[subscription] = value
 
     def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
         """The destination list of each event."""
@@ -370,7 +377,7 @@ class MERC(ListRouting):
         super().validate()
         for place in self.places:
             mine = {origin for origin in place.subscriptions if origin[0] == self.me}
-            assert set(place.matcher) == set(place.subscriptions) - mine
+            assert set(place.matcher) == place._laid.keys() == set(place.subscriptions) - mine
             for table in (place.advertisements, place.subscriptions):
                 carried = {Carried(origin, one.crossed) for origin in table for one in table.of(origin)
                            if one.crossed and one.broker == self.me}  # fmt: skip
