@@ -7,6 +7,7 @@ from sim.faults import Story
 
 from mercast.protocol.stimuli import Advertise, Declare, Subscribe
 from mercast.routing.destination.merc import MERC
+from mercast.sim.converged import converge
 from mercast.sim.simulator import Simulator
 
 BACKBONE = 99
@@ -62,17 +63,16 @@ class MERCStory(Story):
 
     def wrong_tables(self):
         fresh = Simulator(self.make)
-        fresh.build({tuple(sorted(link)) for link in self.simulator.links()})
-        fresh.run(5)
-        for number, declaration in enumerate(self.types.declared.values(), 1):
-            fresh.do(self.all[0], Declare("types", number, declaration))
-        fresh.run(10)
+        asked = [
+            (self.all[0], Declare("types", number, declaration))
+            for number, declaration in enumerate(self.types.declared.values(), 1)
+        ]
         for client in self.clients.values():
             for local, one in client.advertisements.items():
-                fresh.do(client.broker, Advertise(*local, one.type, one.filter))
+                asked.append((client.broker, Advertise(*local, one.type, one.filter)))
             for local, one in client.subscriptions.items():
-                fresh.do(client.broker, Subscribe(*local, one.type, one.filter))
-        fresh.run(30)
+                asked.append((client.broker, Subscribe(*local, one.type, one.filter)))
+        converge(fresh, {tuple(sorted(link)) for link in self.simulator.links()}, asked)
         return differences(self.simulator, fresh)
 
 

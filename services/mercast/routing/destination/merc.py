@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from mercast.content.interest import Advertisement, Interest, Subscription
+from mercast.content.rules import EVERYTHING
 from mercast.matching import Content
 from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.exchange import NOBODY, Cause, Key
@@ -266,15 +267,23 @@ class MERC(ListRouting):
             way = place.within_reach(place.advertisements if advertisement else place.subscriptions, origin)
             if way is None or into.number in way.crossed:
                 continue
-            if not advertisement or self._may_cross(place, into, way.value.type):
+            if not advertisement or self._some_may_cross(place, into, way.value.type):
                 ways.append(way._replace(crossed=(*way.crossed, place.number)))
         return min(ways, key=lambda way: (len(way.crossed), way.crossed), default=None)
 
-    def _may_cross(self, place: Place, into: Place, type: str | None) -> bool:
-        """The rules for what leaves home and what comes home. Subscriptions need none: they follow advertisements."""
+    def _may_cross(self, place: Place, into: Place, type: str) -> bool:
+        """Whether the rules for what leaves home and what comes home let events of a type through. Subscriptions need
+        none: they follow advertisements."""
         rules = [self.settings.exports] if place is self.places[HOME] else []
         rules += [self.settings.imports] if into is self.places[HOME] else []
-        return type is None or not any(rule.against_publishing(self.types.lineage(type)) for rule in rules)
+        return not any(rule != EVERYTHING and rule.against_publishing(self.types.lineage(type)) for rule in rules)
+
+    def _some_may_cross(self, place: Place, into: Place, type: str | None) -> bool:
+        """Whether events of an advertisement may: of its type or of a subtype. Each is looked at when it comes."""
+        if type is None or self._may_cross(place, into, type):
+            return True
+        below = (name for name in self.types.declared if type in self.types.lineage(name))
+        return any(self._may_cross(place, into, name) for name in below)
 
     # -- who wants which subscriptions ---------------------------------------------------------------------------------
 
@@ -345,10 +354,11 @@ class MERC(ListRouting):
             if how is not Seen.NEW:
                 self.drop(packet, how.value)
         for into in self._others(place):
+            allowed = {type: self._may_cross(place, into, type) for type in {packet.event.type for packet in new}}
             going = [
                 packet._replace(crossed=(*packet.crossed, place.number))
                 for packet in new
-                if self._may_cross(place, into, packet.event.type) and self._is_way(place, into, packet)
+                if allowed[packet.event.type] and self._is_way(place, into, packet)
             ]
             if going:
                 self.multicast(into.entries(going, self.contents(going)), going, place=into.cluster.place)
