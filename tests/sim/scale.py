@@ -1,7 +1,7 @@
 """MERC with a thousand brokers: `.venv/bin/python tests/sim/scale.py` says how long it takes, and shows how far it is.
 
-Clusters are random regular overlays; two brokers of each are its edges, and all edges are the backbone. One broker in ten
-has a publisher, each has a subscriber of a hundredth of what is published.
+Clusters are random regular overlays; two brokers of each are its edges, and all edges are the backbone. One broker in
+ten has a publisher, each has a subscriber of a hundredth of what is published.
 """
 
 import random
@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from sim.merc_story import BACKBONE
 
 from mercast.content import Filter
+from mercast.overlay.channel import Patience
 from mercast.overlay.cluster import place_of
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.split import ENTRY
@@ -29,6 +30,7 @@ from mercast.sim.converged import converge
 from mercast.sim.simulator import Simulator
 
 PRICES, WANTED = 1000, 10
+NEVER = 100_000.0
 
 
 class Counting(Simulator):
@@ -66,8 +68,10 @@ class World:
         self.wants = {broker: self.rng.randrange(PRICES - WANTED) for broker in self.homes}
 
     def make(self, broker, incarnation):
-        timing = Timing(heart_beat=10_000.0)
-        return MERC(broker, incarnation, Settings(timing=timing, clusters=self.homes[broker], sampling=0.0))
+        """Nothing is sent from time to time, lest that be all there is to count."""
+        timing, patience = Timing(heart_beat=NEVER), Patience(compare_every=NEVER)
+        settings = Settings(timing=timing, patience=patience, clusters=self.homes[broker], sampling=0.0)
+        return MERC(broker, incarnation, settings)
 
     def load(self, shown=lambda some: some):
         advertised = [(broker, Advertise("p", 1, "quote", Filter())) for broker in self.publishers]
@@ -89,13 +93,15 @@ class World:
         simulator.run(simulator.now + 5)
         return due
 
-    def largest_tables(self):
-        """Of each cluster, by how much a member's TRT or SPRT is larger than the cluster: zero, if all is well."""
-        return {
-            cluster.number: max(len(cluster.state), *cluster.state.topology.trt.shape, len(cluster.state.routes.sprt))
-            for core in self.simulator.brokers.values()
-            for cluster in core.clusters
-        }
+    def tables(self):
+        """Of each cluster, the sizes of its members' TRTs and SPRTs."""
+        sizes = {}
+        for core in self.simulator.brokers.values():
+            for cluster in core.clusters:
+                state = cluster.state
+                found = {len(state), *state.topology.trt.shape, len(state.routes.sprt)}
+                sizes.setdefault(cluster.number, set()).update(found)
+        return sizes
 
 
 def regular(members, rng):
@@ -106,12 +112,13 @@ def regular(members, rng):
 
 
 def main(clusters, size, events):
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     world = World(clusters, size)
-    world.load(lambda some: track(some, f"{clusters * size:,} brokers"))
+    world.load(lambda some: track(some, f"{clusters * size:,} brokers ask"))
     loaded = time.perf_counter()
     due = world.publish(events, lambda some: track(some, f"{events:,} events"))
     ended = time.perf_counter()
+    print(f"{time.process_time() - worked:.1f} s of processor time in all;", end=" ")
     print(f"set up in {loaded - began:.1f} s, {events:,} events in {ended - loaded:.1f} s;", end=" ")
     print(
         f"{len(world.simulator.deliveries):,} of {due:,} deliveries, {world.simulator.messages_sent:,} messages;",

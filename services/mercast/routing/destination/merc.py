@@ -11,7 +11,7 @@ is in several clusters, with tables for each; it carries advertisements, subscri
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from mercast.content.interest import Advertisement, Interest, Subscription
 from mercast.content.rules import EVERYTHING
@@ -28,6 +28,10 @@ from mercast.routing.settings import Settings
 
 HOME = 0
 """The place where clients are."""
+
+
+Ways: TypeAlias = tuple[Way | None, ...]
+"""Of an advertisement, place by place."""
 
 
 class Place:
@@ -97,7 +101,8 @@ class MERC(ListRouting):
         """The advertisements and the subscriptions that each peer tells of."""
         self._there: frozenset[int] = frozenset()
         """Peers that counted when that was looked at last: they can be reached, and have said everything."""
-        self._ways: dict[Origin, tuple[Way | None, ...]] = {}
+        self._nowhere: Ways = (None,) * len(self.places)
+        self._ways: dict[Origin, Ways] = {}
         """Of each advertisement, place by place, the way that subscriptions follow."""
         self._carried = SeenWindow()
 
@@ -203,6 +208,7 @@ class MERC(ListRouting):
         for place in self.places:
             for origin in sorted(place.advertisements):
                 self._bring_advertisement(place, (), origin, cause)
+                self._note_ways(origin)
         for peer in sorted(self._told):
             self._review(peer, None, cause)
 
@@ -213,13 +219,21 @@ class MERC(ListRouting):
     ) -> None:
         """To all brokers of other clusters (lines 3 to 5); subscriptions follow."""
         self._bring_advertisement(place, crossed, origin, cause)
-        nowhere = tuple(None for _ in self.places)
-        before, now = self._ways.pop(origin, nowhere), tuple(place.way_of(origin) for place in self.places)
-        if now != nowhere:
-            self._ways[origin] = now
+        before, now = self._note_ways(origin)
         for peer in sorted(_concerned(self.places, before, now)):
             if peer in self.exchange.told:
                 self._review(peer, value, cause)
+
+    def _note_ways(self, origin: Origin) -> tuple[Ways, Ways]:
+        """The ways of an advertisement before, and now."""
+        before, now = self._ways_of(origin), tuple(place.way_of(origin) for place in self.places)
+        self._ways[origin] = now
+        if now == self._nowhere:
+            del self._ways[origin]
+        return before, now
+
+    def _ways_of(self, advertisement: Origin) -> Ways:
+        return self._ways.get(advertisement, self._nowhere)
 
     def _bring_advertisement(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         for into in self._others(place):
@@ -292,7 +306,7 @@ class MERC(ListRouting):
         for peer in self._peers_in(self.places[place]):
             if self._is_wanted(peer, key, subscription):
                 self.exchange.tell(peer, key, subscription, cause)
-            else:
+            elif key in self.exchange.told[peer]:
                 self.exchange.untell(peer, key, cause)
 
     def _review(self, peer: int, advertisement: Interest | None, cause: Cause) -> None:
@@ -318,13 +332,13 @@ class MERC(ListRouting):
             next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
         )
         for origin in self._told.get(peer, ((), ()))[0]:
-            way = place.way_of(origin)
-            if way is None or broker not in way.brokers or not subscription.intersects(self.types, way.value):
+            ways = self._ways_of(origin)
+            way, onward = ways[place.cluster.place], ways[source.cluster.place]
+            if way is None or onward is None or broker not in way.brokers:
                 continue
-            if source is place:
-                return True
-            onward = source.way_of(origin)  # where the subscription comes from, does this way count?
-            if onward is not None and onward.crossed == (*way.crossed, place.number):
+            # Where the subscription comes from, does this way count?
+            counts = source is place or onward.crossed == (*way.crossed, place.number)
+            if counts and subscription.intersects(self.types, way.value):
                 return True
         return False
 
@@ -368,7 +382,7 @@ class MERC(ListRouting):
         if into.number in packet.crossed:
             return False
         made = place.advertisements.made_at(packet.event.id.broker)
-        ways = [way for way in map(into.way_of, made) if way is not None]
+        ways = [way for origin in made if (way := self._ways_of(origin)[into.cluster.place]) is not None]
         return not ways or any(way.crossed == (*packet.crossed, place.number) for way in ways)
 
     def way_to(self, broker: int) -> tuple[Cluster, int] | None:
@@ -392,6 +406,9 @@ class MERC(ListRouting):
                 carried = {Carried(origin, one.crossed) for origin in table for one in table.of(origin)
                            if one.crossed and one.broker == self.me}  # fmt: skip
                 assert carried == set(table.brought.values())
+        advertised = {origin for place in self.places for origin in place.advertisements}
+        ways = {origin: tuple(place.way_of(origin) for place in self.places) for origin in advertised}
+        assert self._ways == {origin: some for origin, some in ways.items() if any(some)}
 
 
 def _read(key: Key, broker: int) -> tuple[Origin, Telling]:
