@@ -1,7 +1,7 @@
 """`make soak SEEDS=20000`: fault stories for as long as wanted, each seed with the next strategy in turn.
 
 `make soak SEEDS=2000 ONLY=MERCStory` plays those of one kind; `ONLY=Border` one fault after the other at a border, and
-says how long each cost anything. `make soak SEEDS=1 FIRST=1234` plays one again.
+says how long each cost anything. `make soak SEEDS=1 FIRST=1234` plays one again. Ctrl-C ends it, with what was found.
 """
 
 import os
@@ -40,18 +40,21 @@ def play(only: str, seed: int) -> Played:
 
 
 def main(seeds: int, first: int, only: str) -> None:
-    console, done = Console(), []
+    console, done = Console(), list[Played]()
     with ProcessPoolExecutor(int(os.environ.get("JOBS", 0)) or None) as pool:
-        played = pool.map(partial(play, only), range(first, first + seeds), chunksize=8)
-        for one in track(played, f"{seeds:,} stories", total=seeds, console=console):
-            done.append(one)
-            if one.problems:
-                console.print(f"seed {one.seed}: {one.name}: {one.problems[0]}", markup=False)
-                console.print(f"to play it again: make soak SEEDS=1 FIRST={one.seed} ONLY={only}")
+        try:
+            played = pool.map(partial(play, only), range(first, first + seeds), chunksize=8)
+            for one in track(played, f"{seeds:,} stories", total=seeds, console=console):
+                done.append(one)
+                if one.problems:
+                    console.print(f"seed {one.seed}: {one.name}: {one.problems[0]}", markup=False)
+                    console.print(f"to play it again: make soak SEEDS=1 FIRST={one.seed} ONLY={only}")
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
     for name in sorted({one.name for one in done}):
         console.print(summary([one for one in done if one.name == name]))
     failed = sum(1 for one in done if one.problems)
-    console.print(f"{seeds - failed:,} of {seeds:,} stories without a problem")
+    console.print(f"{len(done) - failed:,} of {len(done):,} stories without a problem")
     sys.exit(failed > 0)
 
 
