@@ -5,7 +5,7 @@ Transit-Stub). Edges may be several and clusters may form a cycle, which the pap
 """
 
 import pytest
-from sim.test_merc import SHAPES, shared
+from sim.clusters import SHAPES, shared
 
 from mercast.content import Filter
 from mercast.overlay.cluster import place_of

@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from sim.clusters import backbone
 from sim.faults import SETTINGS
 from sim.merc_story import differences
-from sim.test_merc import backbone
 
 from mercast.content import Filter
 from mercast.overlay.cluster import place_of

@@ -3,14 +3,13 @@
 import itertools
 from dataclasses import replace
 
+from sim.clusters import BACKBONE
 from sim.faults import Story
 
 from mercast.protocol.stimuli import Advertise, Declare, Subscribe
 from mercast.routing.destination.merc import MERC
 from mercast.sim.converged import converge
 from mercast.sim.simulator import Simulator
-
-BACKBONE = 99
 
 
 class MERCStory(Story):

@@ -15,7 +15,7 @@ import networkx as nx
 from rich.progress import track
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from sim.merc_story import BACKBONE
+from sim.clusters import BACKBONE
 
 from mercast.content import Filter
 from mercast.overlay.channel import Patience

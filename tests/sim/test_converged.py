@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import networkx as nx
 import pytest
-from sim.test_merc import SHAPES
+from sim.clusters import SHAPES
 
 from mercast.content import Filter
 from mercast.overlay.neighbourhood import Timing

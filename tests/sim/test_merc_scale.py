@@ -1,7 +1,7 @@
 """However many clusters there are, a broker knows its own; what changes in one is no matter of the others."""
 
 import pytest
-from sim.merc_story import BACKBONE
+from sim.clusters import BACKBONE
 from sim.scale import World
 
 from mercast.protocol.stimuli import LinkDown, LinkUp, Unsubscribe

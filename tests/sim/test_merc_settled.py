@@ -8,7 +8,7 @@ other clusters' are (design: Overlay and control state).
 import random
 
 import pytest
-from sim.test_merc import SHAPES, start
+from sim.clusters import SHAPES, start
 
 from mercast.content import Filter
 from mercast.protocol.stimuli import Advertise, Publish, Subscribe

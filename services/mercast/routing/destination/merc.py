@@ -21,8 +21,8 @@ from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import BROKER, CARRY, unpack
 from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
-from mercast.routing.destination.carriers import FIRST_GROUP, Carriers
-from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way
+from mercast.routing.destination.place import Place
+from mercast.routing.destination.tellings import Crossed, Telling, Way
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -34,69 +34,10 @@ Ways: TypeAlias = tuple[Way | None, ...]
 """Of an advertisement, place by place."""
 
 
-class Place:
-    """What a broker knows in one of its clusters, besides TRT and SPRT."""
-
-    def __init__(self, core: "MERC", cluster: Cluster) -> None:
-        self._core, self.cluster = core, cluster
-        self.number = cluster.number
-        self.advertisements = Tellings()
-        """R-SRT."""
-        self.subscriptions = Tellings()
-        """R-PRT."""
-        self.matcher = core.make_table()
-        """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
-        self._laid: dict[Origin, Interest] = {}
-        """What is in the matcher."""
-        self.carriers = Carriers(self._is_there)
-
-    def _is_there(self, broker: int) -> bool:
-        return self._core.is_there(self.cluster.address(broker))
-
-    def way_of(self, advertisement: Origin) -> Way | None:
-        """What subscriptions follow. Who made it in this cluster counts even while out of reach, as in D-DBR."""
-        return self.advertisements.best(advertisement, lambda one: not one.crossed or self._is_there(one.broker))
-
-    def within_reach(self, table: Tellings, origin: Origin) -> Way | None:
-        """What can be carried from here: who tells of it can be reached, and is not this broker as an edge."""
-        me = self._core.me
-        return table.best(origin, lambda one: self._is_there(one.broker) and not (one.crossed and one.broker == me))
-
-    def lay(self, subscription: Origin) -> None:
-        """Have the matcher know who wants what it asks for: the broker itself if it is in this cluster, else edges."""
-        told = self.subscriptions.of(subscription) if subscription[0] != self._core.me else {}
-        value, laid = next(iter(told.values()), None), self._laid.pop(subscription, None)
-        if laid is not None and laid != value:
-            self.matcher.remove(subscription)
-        if value is None:
-            return
-        made_here = any(not telling.crossed for telling in told)
-        destination = subscription[0] if made_here else self.carriers.number(told)
-        if laid == value:
-            self.matcher.move(subscription, destination)
-        else:
-            self.matcher.add(subscription, value.type, value.filter, destination)
-        self._laid[subscription] = value
-
-    def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
-        """The destination list of each event."""
-        return [
-            self._list(tuple(found), packet.event.id.broker, packet.crossed)
-            for packet, found in zip(packets, self.matcher.destinations_many(contents), strict=True)
-        ]
-
-    def _list(self, found: tuple[int, ...], source: int, crossed: Crossed) -> tuple[int, ...]:
-        if not found or found[-1] < FIRST_GROUP:
-            return found
-        brokers = tuple(one for one in found if one < FIRST_GROUP)
-        edges = self.carriers.pick(source, crossed, found[len(brokers) :])
-        return (*brokers, *(CARRY | edge for edge in edges))
-
-
 class MERC(ListRouting):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         super().__init__(me, incarnation, settings)
-        self.places = tuple(Place(self, cluster) for cluster in self.clusters)
+        self.places = tuple(Place(cluster, self.is_there, self.make_table()) for cluster in self.clusters)
         self._told: dict[int, tuple[set[Origin], set[Origin]]] = {}
         """The advertisements and the subscriptions that each peer tells of."""
         self._there: frozenset[int] = frozenset()
@@ -400,12 +341,7 @@ class MERC(ListRouting):
     def validate(self) -> None:
         super().validate()
         for place in self.places:
-            mine = {origin for origin in place.subscriptions if origin[0] == self.me}
-            assert set(place.matcher) == place._laid.keys() == set(place.subscriptions) - mine
-            for table in (place.advertisements, place.subscriptions):
-                carried = {Carried(origin, one.crossed) for origin in table for one in table.of(origin)
-                           if one.crossed and one.broker == self.me}  # fmt: skip
-                assert carried == set(table.brought.values())
+            place.validate()
         advertised = {origin for place in self.places for origin in place.advertisements}
         ways = {origin: tuple(place.way_of(origin) for place in self.places) for origin in advertised}
         assert self._ways == {origin: some for origin, some in ways.items() if any(some)}
