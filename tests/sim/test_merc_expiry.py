@@ -18,7 +18,7 @@ def test_it_is_over_when_the_deadline_is_there_however_sums_are_rounded(heard):
     edge = MERC(10, 1, Settings(clusters=(1, 9)))
     home, backbone = [Record(1, 1, 1, (1,), ((10, 1),))], [Record(20, 1, 1, (2, 9), ((10, 1),))]
     edge.begin_with(0.0, {1: 1}, home, ({20: 1}, backbone))
-    items = Put(Local("p", 1), Advertisement("quote")), Complete()
+    items = Complete(), Put(Local("p", 1), Advertisement("quote"))
     edge.handle(heard, Received(1, (Control(1, 10, 0, (1, 1), 1, items, NO_STREAM, 0, ()),)))
     assert edge.exchange.oldest == heard  # broker 20 never answers
     edge.handle(heard + edge.settings.settle_within, Tick())
