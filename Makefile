@@ -56,8 +56,8 @@ mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of 
 	$(BIN)/python tests/mutants.py content,matching
 	$(BIN)/python tests/mutants.py overlay,routing
 
-soak: $(READY)  ## fault stories from as many seeds as wanted: make soak SEEDS=20000
-	$(BIN)/python tests/sim/play.py $(SEEDS) $(FIRST)
+soak: $(READY)  ## fault stories from as many seeds as wanted: make soak SEEDS=20000, of one kind: ONLY=MERCStory, ONLY=Border
+	$(BIN)/python tests/sim/play.py $(SEEDS) $(FIRST) $(ONLY)
 
 fuzz: MINUTES ?= 5
 fuzz: $(READY)  ## damaged input on every port of real brokers: make fuzz MINUTES=10, again with SEED=…

@@ -3,13 +3,13 @@
 import itertools
 from dataclasses import replace
 
+from sim.clusters import BACKBONE
 from sim.faults import Story
 
 from mercast.protocol.stimuli import Advertise, Declare, Subscribe
 from mercast.routing.destination.merc import MERC
+from mercast.sim.converged import converge
 from mercast.sim.simulator import Simulator
-
-BACKBONE = 99
 
 
 class MERCStory(Story):
@@ -62,25 +62,29 @@ class MERCStory(Story):
 
     def wrong_tables(self):
         fresh = Simulator(self.make)
-        fresh.build({tuple(sorted(link)) for link in self.simulator.links()})
-        fresh.run(5)
-        for number, declaration in enumerate(self.types.declared.values(), 1):
-            fresh.do(self.all[0], Declare("types", number, declaration))
-        fresh.run(10)
+        asked = [
+            (self.all[0], Declare("types", number, declaration))
+            for number, declaration in enumerate(self.types.declared.values(), 1)
+        ]
         for client in self.clients.values():
             for local, one in client.advertisements.items():
-                fresh.do(client.broker, Advertise(*local, one.type, one.filter))
+                asked.append((client.broker, Advertise(*local, one.type, one.filter)))
             for local, one in client.subscriptions.items():
-                fresh.do(client.broker, Subscribe(*local, one.type, one.filter))
-        fresh.run(30)
-        return [
-            f"{what} of {broker} in {number} is {is_.get(key)}, should be {should.get(key)}: {key}"
-            for broker, core in self.simulator.brokers.items()
-            for place, other in zip(core.places, fresh.brokers[broker].places, strict=True)
-            for what, number, is_, should in compared(place, other)
-            for key in sorted(is_.keys() | should.keys())
-            if is_.get(key) != should.get(key)
-        ]
+                asked.append((client.broker, Subscribe(*local, one.type, one.filter)))
+        converge(fresh, {tuple(sorted(link)) for link in self.simulator.links()}, asked)
+        return differences(self.simulator, fresh)
+
+
+def differences(simulator, fresh):
+    """Between the tables that brokers have and those of brokers to whom nothing ever happened."""
+    return [
+        f"{what} of {broker} in {number} is {is_.get(key)}, should be {should.get(key)}: {key}"
+        for broker, core in simulator.brokers.items()
+        for place, other in zip(core.places, fresh.brokers[broker].places, strict=True)
+        for what, number, is_, should in compared(place, other)
+        for key in sorted(is_.keys() | should.keys())
+        if is_.get(key) != should.get(key)
+    ]
 
 
 def compared(place, other):

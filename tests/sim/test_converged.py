@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import networkx as nx
 import pytest
+from sim.clusters import SHAPES
 
 from mercast.content import Filter
 from mercast.overlay.neighbourhood import Timing
 from mercast.protocol.stimuli import Advertise, Publish, Subscribe
 from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.destination.merc import MERC
 from mercast.routing.filtering.fbr import FBR
 from mercast.routing.filtering.flooding import Flooding
 from mercast.routing.groups.unicast import Unicast
@@ -32,12 +34,22 @@ def clients(brokers, rng):
 
 def tables(core):
     core.validate()
+    if isinstance(core, MERC):
+        return [table_of(place) for place in core.places]
     own = {name: getattr(core, name) for name in ("r_srt", "srt", "offers", "asked") if hasattr(core, name)}
     matchers = {name: set(getattr(core, name)) for name in ("r_prt", "prt", "kept") if hasattr(core, name)}
     view = core.state.known(), core.state.digest, core.state.routes.sprt
     said = {peer: items for peer, items in core.exchange.said.items() if items}
     told = {peer: items for peer, items in core.exchange.told.items() if items}
     return own, matchers, view, said, told
+
+
+def table_of(place):
+    advertisements, subscriptions = (
+        {origin: table.of(origin) for origin in table} for table in (place.advertisements, place.subscriptions)
+    )
+    state = place.cluster.state
+    return advertisements, subscriptions, set(place.matcher), state.known(), state.routes.sprt
 
 
 COVERING = replace(QUIET, covering=True)
@@ -57,8 +69,18 @@ COVERING = replace(QUIET, covering=True)
 )
 def test_loaded_tables_equal_those_built_by_messages(strategy, settings, brokers):
     edges = list(nx.random_regular_graph(4, brokers, seed=7).edges)
+    loaded_equals_built(lambda *who: strategy(*who, settings), edges)
+
+
+@pytest.mark.parametrize("shape", ["backbone", "cycle"])
+def test_several_clusters_are_loaded_too(shape):
+    homes, edges = SHAPES[shape]
+    loaded_equals_built(lambda who, nth: MERC(who, nth, Settings(matcher="scan", clusters=homes[who])), edges)
+
+
+def loaded_equals_built(make, edges):
     asked = list(clients(sorted({broker for edge in edges for broker in edge}), random.Random(7)))
-    built, loaded = (Simulator(lambda *who: strategy(*who, settings), seed=1) for _ in range(2))
+    built, loaded = (Simulator(make, seed=1) for _ in range(2))
     built.build(edges)
     built.run(10)
     for broker, stimulus in asked:

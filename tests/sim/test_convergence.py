@@ -45,6 +45,17 @@ def test_views_converge(overlay):
     assert all(core.state.reachable == overlay.brokers.keys() for core in overlay.brokers.values())
 
 
+def test_a_restarted_broker_has_none_of_the_links_that_it_had(overlay):
+    """Else it would be reckoned with, as it was before, by all who hear of its first link before they hear of it."""
+    overlay.crash(0)
+    overlay.run(6)
+    overlay.start(0)
+    while overlay.now < 8:
+        overlay.run(overlay.now + 0.001)
+        assert {core.state[0].incarnation for core in overlay.brokers.values() if 0 in core.state.reachable} == {2}
+    assert all(core.state.reachable == overlay.brokers.keys() for core in overlay.brokers.values())
+
+
 def test_an_event_reaches_exactly_the_matching_subscribers(overlay):
     overlay.do(0, Advertise("p", 1, "quote", Filter()))
     for broker in range(10):

@@ -51,6 +51,7 @@ def test_index_equals_scan(compiled, some_filters, some_events):
 steps = st.lists(
     st.tuples(st.just("add"), filters)
     | st.tuples(st.just("remove"), st.integers(0, 20))
+    | st.tuples(st.just("move"), st.integers(0, 20))
     | st.tuples(st.just("ask"), events),
     max_size=40,
 )
@@ -70,9 +71,14 @@ def test_index_equals_scan_while_filters_come_and_go(compiled, first, steps):
             next_id += 1
         elif step == "ask":
             same_answers(index, scan, [what])
-        elif what in scan:
+        elif what not in scan:
+            continue
+        elif step == "remove":
             index.remove(what)
             scan.remove(what)
+        else:
+            index.move(what, what % 5)
+            scan.move(what, what % 5)
     assert len(index) == len(scan)
     same_answers(index, scan, [{}, {"a": 1, "b": "ab"}, {"a": "a", "c.d": True}])
 

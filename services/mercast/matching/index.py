@@ -39,6 +39,10 @@ class Index:
     def remove(self, id: Hashable) -> None:
         self._table.remove(id)
 
+    def move(self, id: Hashable, destination: Hashable) -> None:
+        """Give a filter another destination; far cheaper than to add it anew."""
+        self._table.move(id, destination)
+
     def __contains__(self, id: Hashable) -> bool:
         return id in self._table
 

@@ -24,6 +24,9 @@ class Scan:
     def remove(self, id: Hashable) -> None:
         del self._filters[id]
 
+    def move(self, id: Hashable, destination: Hashable) -> None:
+        self._filters[id] = self._filters[id][0], destination
+
     def __contains__(self, id: Hashable) -> bool:
         return id in self._filters
 

@@ -177,6 +177,10 @@ class Table:
             if slot < self._laid:
                 self.bitmaps.release(slot)
 
+    def move(self, id: Hashable, destination: Hashable) -> None:
+        """Its events go elsewhere: where it lies among the bitmaps has nothing to do with that."""
+        self.slots["destination"][self._places[id]] = self._destination(destination)
+
     def _checks_of(self, box: Box) -> tuple[list[Check], bool]:
         rows: list[Check] = []
         loose = False

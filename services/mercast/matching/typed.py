@@ -81,6 +81,10 @@ class TypedMatcher:
             del self._matchers[type]
             self._lines.clear()
 
+    def move(self, id: Hashable, destination: Hashable) -> None:
+        """Give a filter another destination."""
+        self._matchers[self._type_of[id]].move(id, destination)
+
     def match(self, lineage: Lineage, attributes: Attributes) -> list[Any]:
         """The ids that match an event whose type has this lineage, ascending."""
         return self.match_many([(lineage, attributes)])[0]

@@ -127,6 +127,10 @@ class Channel:
         """The number of our newest item about this key, if it is not settled."""
         return self._latest.get(key)
 
+    def waits_for_any(self, last: int) -> bool:
+        """Whether one of our items up to this one is not settled."""
+        return next(iter(self.unsettled), last + 1) <= last
+
     def is_forgotten_by(self, message: Control) -> bool:
         """The peer has confirmed items of this stream before, and now knows none: it lost what it had.
 

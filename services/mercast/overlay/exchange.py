@@ -2,7 +2,9 @@
 
 A strategy says what a peer should know (`tell`, `untell`) and is told what peers say (`heard`, `unheard`). Underneath,
 a reliable channel per peer brings the two sides into agreement; strategies never see loss, repeats or restarts. A peer
-that starts anew repeats everything; what it did not repeat is unheard at the end, so nothing flickers.
+that starts anew repeats everything; what it did not repeat is unheard at the end, so nothing flickers. One that had
+forgotten us, but lives on, can repeat only what does not depend on what we tell it: with it, the end comes when that is
+settled.
 
 Telling has a *cause*: a client's request, or an item heard from a peer. A cause is settled when everything told because
 of it is settled at the peers that can be reached. So news of a settled subscription travels back hop by hop, whatever
@@ -95,6 +97,8 @@ class Exchange:
         self.said: dict[int, Said] = {}
         """What each peer has told us."""
         self.said_by_all = Total()
+        self._reminded: dict[int, int] = {}
+        """Peers that had forgotten us, and the last of the items that tell them everything anew."""
         self.overfull: dict[int, float] = {}
         """Peers that would have us keep more than they may, and when they are to tell everything anew."""
         self.refused = 0
@@ -129,6 +133,7 @@ class Exchange:
         self._deadlines.pop(peer, None)
         self.told.pop(peer, None)
         self.overfull.pop(peer, None)
+        self._reminded.pop(peer, None)
         said = self.said.pop(peer, Said())
         said.part()
         for key, value in said.items():
@@ -193,6 +198,8 @@ class Exchange:
         channel.start((self._incarnation, self._streams), [*(Put(*pair) for pair in told.items()), Complete()])
         number_of = {key: number for number, key in enumerate(told, 1)}
         end = len(told) + 1
+        if peer in self._reminded:
+            self._reminded[peer] = end
         for at, waiting in before.items():
             del self._waiting[at]
             for _, cause in waiting:
@@ -208,6 +215,8 @@ class Exchange:
         if channel is None:
             return  # not met yet: it will send again
         if channel.is_forgotten_by(message):
+            if message.stream[0] == channel.heard[0]:  # else it was restarted, and all that it said is void
+                self._reminded[message.source] = 0
             self._start_anew(channel)
         said = self.said.get(message.source)
         if said is None:
@@ -223,6 +232,7 @@ class Exchange:
             said.begin_anew()
         for number, item in arrival.items:
             self._apply(channel, said, number, item, now)
+        self._end_if_repeated(channel, said, NOBODY)
         if channel.can_compare(message) and said.is_whole and message.digest != digest(said):
             self.differences += 1
             channel.forget()
@@ -265,13 +275,20 @@ class Exchange:
                 if key in said:
                     self._unheard(said, peer, key, cause)
             case Complete():
-                for key in said.end():
-                    self._unheard(said, peer, key, cause)
+                said.complete()
+                self._end_if_repeated(channel, said, cause)
                 self._listener.completed(peer, channel.heard[0])
                 self._end_waiting_for_all(channel)
         self.close_if_settled(cause)
         if cause in self._open:
             self._since[cause] = now
+
+    def _end_if_repeated(self, channel: Channel, said: Said, cause: Cause) -> None:
+        """What a peer has not repeated, when it has repeated everything, it no longer says."""
+        if said.is_complete and not said.is_whole and not channel.waits_for_any(self._reminded.get(channel.peer, 0)):
+            self._reminded.pop(channel.peer, None)
+            for key in said.end():
+                self._unheard(said, channel.peer, key, cause)
 
     def _unheard(self, said: Said, peer: int, key: Key, cause: Cause) -> None:
         value = said[key]
@@ -326,12 +343,13 @@ class Exchange:
         """When the item was heard that has waited longest to be settled."""
         return next(iter(self._since.values()), NEVER)
 
-    def expire(self, before: float) -> None:
+    def expire(self, now: float, after: float) -> None:
         """Items heard so long ago are settled as far as they will be: who asked for them no longer waits.
 
-        News may go round in circles, each waiting for the next; nobody would ever see that.
+        News may go round in circles, each waiting for the next; nobody would ever see that. The sum is the one that
+        deadlines are made of: a difference may be rounded the other way, and then the deadline would never be over.
         """
-        for item in list(takewhile(lambda item: self._since[item] <= before, self._since)):
+        for item in list(takewhile(lambda item: self._since[item] + after <= now, self._since)):
             self._wait_no_more(item)
             self.close_if_settled(item)
 

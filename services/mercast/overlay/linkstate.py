@@ -50,6 +50,12 @@ class LinkState:
                 news.append(record)
         return news
 
+    def begin_anew(self, broker: int, incarnation: int) -> list[Record]:
+        """A broker was restarted: its first record, if that is news, for all that it said before is void. Else the
+        links that it had would count again as soon as one neighbour has it back, and it knows of nobody yet."""
+        known = self._records.get(broker)
+        return self.learn([Record(broker, incarnation, 0, known.clusters, ())]) if known else []
+
     def forget(self, broker: int) -> None:
         if broker != self.me and self._records.pop(broker, None) is not None:
             del self._links[broker]

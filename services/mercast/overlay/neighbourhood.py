@@ -81,13 +81,14 @@ class Neighbourhood:
             self.state.set_links(dict(list(links.items())[:count]))
         self.state.learn(tuple(records))
 
-    def link_up(self, now: float, neighbour: int, cost: int) -> Outgoing:
-        """The new neighbour gets all records; the others get the one that changed."""
+    def link_up(self, now: float, neighbour: int, incarnation: int, cost: int) -> Outgoing:
+        """The new neighbour gets all records; the others get those that changed."""
         if not 1 <= cost <= MOST_COST:
             raise ValueError(f"a link to broker {neighbour} of cost {cost}; it may cost 1 to {MOST_COST}")
         self.neighbours[neighbour] = Neighbour(cost, now)
         self._next_beat = min(self._next_beat, now + self._timing.heart_beat)
-        return [*self._links_changed(), (neighbour, self._everything())]
+        begun = self.state.begin_anew(neighbour, incarnation)
+        return [*self._links_changed(*begun), (neighbour, self._everything())]
 
     def link_down(self, neighbour: int) -> Outgoing:
         if self.neighbours.pop(neighbour, None) is None:
@@ -166,11 +167,11 @@ class Neighbourhood:
     def _everything(self) -> Update:
         return Update(FLOODED, 0, tuple(self.state.known()))
 
-    def _links_changed(self) -> Outgoing:
+    def _links_changed(self, *others: Record) -> Outgoing:
         record = self.state.set_links(
             {who: MOST_COST if self._retiring or who in self.dear else one.cost for who, one in self.neighbours.items()}
         )
-        return self._along(pack(self.state.reachable - {self.state.me}), 0, (record,))
+        return self._along(pack(self.state.reachable - {self.state.me}), 0, (*others, record))
 
     def _along(self, destinations: bytes, hops: int, records: tuple[Record, ...]) -> Outgoing:
         return [(hop, Update(part, hops, records)) for hop, part in self.split(destinations) if hop in self.neighbours]

@@ -33,6 +33,8 @@ class Said(dict[_Key, Any]):
         self._old: set[_Key] | None = None
         """What the peer may still repeat; None if it is not about to."""
         self._old_bytes = 0
+        self.is_complete = True
+        """Whether it has come to the end of what it says by itself."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -68,8 +70,11 @@ class Said(dict[_Key, Any]):
             self._count(self.size)
 
     def begin_anew(self) -> None:
-        self._old, self._old_bytes = set(self), self._bytes
+        self._old, self._old_bytes, self.is_complete = set(self), self._bytes, False
         self._count(self.size)
+
+    def complete(self) -> None:
+        self.is_complete = True
 
     def end(self) -> list[_Key]:
         """The peer has repeated everything. What it has not, in order: to be dropped."""

@@ -567,7 +567,8 @@ class Core(ABC):
 
     def _link_up(self, link: stimuli.LinkUp) -> None:
         cluster = self.clusters[place_of(link.neighbour)]
-        self._send_all(cluster, cluster.neighbourhood.link_up(self._now, link.neighbour & NUMBER, link.cost))
+        neighbour = link.neighbour & NUMBER
+        self._send_all(cluster, cluster.neighbourhood.link_up(self._now, neighbour, link.incarnation, link.cost))
         self._look_around()
 
     def _link_down(self, link: stimuli.LinkDown) -> None:
@@ -715,7 +716,7 @@ class Core(ABC):
             self._effects.append(Settled(request.client, request.number, self._missing(request)))
             self.exchange.give_up(request)
             del self._settle_by[request]
-        self.exchange.expire(self._now - self.settings.settle_within)
+        self.exchange.expire(self._now, self.settings.settle_within)
         for peer in self._due(self._lost):
             del self._lost[peer], self._incarnations[peer]
             self._partly.discard(peer)

@@ -1,12 +1,11 @@
 """Set-up in one step: brokers that know the overlay and each other's control state, as they would after exchanging it.
 
 Views of the overlay are given to each broker directly. Control state is exchanged by the brokers' own channels, but
-handed from one end to the other at once: no network, no time; what one broker is asked for in a row, it is asked for in
-a batch. A test holds the tables equal to those built by messages.
+handed from one end to the other at once: no network, no time; all that brokers are asked for, they are asked for before
+any of it is exchanged. A test holds the tables equal to those built by messages.
 """
 
 import gc
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
@@ -62,9 +61,11 @@ def _load(simulator: Simulator, links: dict[int, dict[int, int]], asked: Iterabl
     for who, (home, *others) in _views(cores, links).items():
         begun.append((who, cores[who].begin_with(simulator.now, *home, *others)))
     _exchange(simulator, begun)
+    begun = []
     for broker, stimuli in groupby(asked, key=lambda one: one[0]):
         together = Batch(tuple(stimulus for _, stimulus in stimuli))
-        _exchange(simulator, [(broker, cores[broker].handle(simulator.now, together))])
+        begun.append((broker, cores[broker].handle(simulator.now, together)))
+    _exchange(simulator, begun)
 
 
 def _views(cores: Mapping[int, Core], links: dict[int, dict[int, int]]) -> dict[int, list[View]]:
@@ -80,20 +81,26 @@ def _views(cores: Mapping[int, Core], links: dict[int, dict[int, int]]) -> dict[
     return views
 
 
-def _exchange(simulator: Simulator, begun: Iterable[tuple[int, list[Effect]]]) -> None:
-    """Carry control state to and fro until nobody has anything to say; all other effects take their usual way."""
-    waiting = deque(begun)
-    while waiting:
-        broker, effects = waiting.popleft()
-        simulator.after(broker, [effect for effect in effects if not isinstance(effect, Send)])
-        for effect in effects:
-            if not isinstance(effect, Send):
-                continue
-            number = simulator.brokers[broker].clusters[place_of(effect.neighbour)].number
-            for message in effect.messages:
-                if isinstance(message, Control) and message.target in simulator.brokers:
-                    core = simulator.brokers[message.target]
-                    place = next(one for one in core.clusters if one.number == number)
-                    neighbour = next(iter(place.neighbourhood.neighbours))
-                    heard = Received(place.address(neighbour), (message,))
-                    waiting.append((message.target, core.handle(simulator.now, heard)))
+def _exchange(simulator: Simulator, begun: list[tuple[int, list[Effect]]]) -> None:
+    """Carry control state to and fro until nobody has anything to say; all other effects take their usual way. What
+    all the others say to a broker in a cluster it hears at once: then it has much to say at once, too."""
+    while begun:
+        heard: dict[tuple[int, int], list[Control]] = {}
+        for broker, effects in begun:
+            simulator.after(broker, [effect for effect in effects if not isinstance(effect, Send)])
+            for send in [effect for effect in effects if isinstance(effect, Send)]:
+                number = simulator.brokers[broker].clusters[place_of(send.neighbour)].number
+                for message in send.messages:
+                    if isinstance(message, Control) and message.target in simulator.brokers:
+                        heard.setdefault((message.target, number), []).append(message)
+        begun = []
+        for (target, number), messages in heard.items():
+            core = simulator.brokers[target]
+            received = Received(_a_neighbour(core, number), tuple(messages))
+            begun.append((target, core.handle(simulator.now, received)))
+
+
+def _a_neighbour(core: Core, number: int) -> int:
+    """Whoever brings a message in a cluster: it is all the same."""
+    cluster = next(one for one in core.clusters if one.number == number)
+    return cluster.address(next(iter(cluster.neighbourhood.neighbours)))

@@ -336,7 +336,7 @@ class Simulator:
     def _arrive(self, one: int, other: int, connection: int, messages: tuple[Any, ...]) -> None:
         def read() -> None:
             if self._connected.get((other, one)) == connection:
-                self._handle(other, stimuli.Received(self._address(other, one), messages))
+                self._handle(other, stimuli.Received(self.address(other, one), messages))
 
         self._when_awake(other, read)
 
@@ -360,7 +360,7 @@ class Simulator:
         self._connected[one, other] = self._connected[other, one] = connection
         for me, neighbour in ((one, other), (other, one)):
             cost, incarnation = self._links[me, neighbour].cost, self._incarnations[neighbour]
-            self._handle(me, stimuli.LinkUp(self._address(me, neighbour), incarnation, cost))
+            self._handle(me, stimuli.LinkUp(self.address(me, neighbour), incarnation, cost))
 
     def _open(self, one: int, other: int) -> None:
         """A broker wants a link, until one of its ends does not."""
@@ -387,9 +387,9 @@ class Simulator:
     def _disconnect(self, one: int, other: int) -> None:
         """One end is told that its connection is gone."""
         if self._connected.pop((one, other), None) is not None:
-            self._when_awake(one, lambda: self._handle(one, stimuli.LinkDown(self._address(one, other))))
+            self._when_awake(one, lambda: self._handle(one, stimuli.LinkDown(self.address(one, other))))
 
-    def _address(self, me: int, neighbour: int) -> int:
+    def address(self, me: int, neighbour: int) -> int:
         """How a broker knows its neighbour, also one that has crashed."""
         core, other = self.brokers.get(me), self.brokers.get(neighbour)
         if core is None or len(core.clusters) == 1:

@@ -61,8 +61,10 @@ class Carriers:
         return tuple(sorted(set(picked)))
 
     def _best(self, group: Group, crossed: Crossed) -> list[Telling]:
-        """Those who can be reached, by the best way that leads into no cluster twice."""
-        able = [one for one in group if self._alive(one.broker) and not set(one.crossed) & set(crossed)]
+        """Those by the best way that leads into no cluster twice. If none of them can be reached, the event is to wait
+        for one, as for any broker of the cluster that is out of reach for now."""
+        able = [one for one in group if not set(one.crossed) & set(crossed)]
+        able = [one for one in able if self._alive(one.broker)] or able
         if not able:
             return []
         way = min((one.crossed for one in able), key=lambda path: (len(path), path))

@@ -11,17 +11,18 @@ is in several clusters, with tables for each; it carries advertisements, subscri
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from mercast.content.interest import Advertisement, Interest, Subscription
+from mercast.content.rules import EVERYTHING
 from mercast.matching import Content
 from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import BROKER, CARRY, unpack
 from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
-from mercast.routing.destination.carriers import FIRST_GROUP, Carriers
-from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way
+from mercast.routing.destination.place import Place
+from mercast.routing.destination.tellings import Crossed, Telling, Way
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -29,67 +30,20 @@ HOME = 0
 """The place where clients are."""
 
 
-class Place:
-    """What a broker knows in one of its clusters, besides TRT and SPRT."""
-
-    def __init__(self, core: "MERC", cluster: Cluster) -> None:
-        self._core, self.cluster = core, cluster
-        self.number = cluster.number
-        self.advertisements = Tellings()
-        """R-SRT."""
-        self.subscriptions = Tellings()
-        """R-PRT."""
-        self.matcher = core.make_table()
-        """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
-        self.carriers = Carriers(self._is_there)
-
-    def _is_there(self, broker: int) -> bool:
-        return self._core.is_there(self.cluster.address(broker))
-
-    def way_of(self, advertisement: Origin) -> Way | None:
-        """What subscriptions follow. Who made it in this cluster counts even while out of reach, as in D-DBR."""
-        return self.advertisements.best(advertisement, lambda one: not one.crossed or self._is_there(one.broker))
-
-    def within_reach(self, table: Tellings, origin: Origin) -> Way | None:
-        """What can be carried from here: who tells of it can be reached, and is not this broker as an edge."""
-        me = self._core.me
-        return table.best(origin, lambda one: self._is_there(one.broker) and not (one.crossed and one.broker == me))
-
-    def lay(self, subscription: Origin) -> None:
-        """Have the matcher know who wants what it asks for: the broker itself if it is in this cluster, else edges."""
-        told = self.subscriptions.of(subscription)
-        if subscription in self.matcher:
-            self.matcher.remove(subscription)
-        if told and subscription[0] != self._core.me:
-            made_here = any(not telling.crossed for telling in told)
-            destination = subscription[0] if made_here else self.carriers.number(told)
-            value = next(iter(told.values()))
-            self.matcher.add(subscription, value.type, value.filter, destination)
-
-    def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
-        """The destination list of each event."""
-        return [
-            self._list(tuple(found), packet.event.id.broker, packet.crossed)
-            for packet, found in zip(packets, self.matcher.destinations_many(contents), strict=True)
-        ]
-
-    def _list(self, found: tuple[int, ...], source: int, crossed: Crossed) -> tuple[int, ...]:
-        if not found or found[-1] < FIRST_GROUP:
-            return found
-        brokers = tuple(one for one in found if one < FIRST_GROUP)
-        edges = self.carriers.pick(source, crossed, found[len(brokers) :])
-        return (*brokers, *(CARRY | edge for edge in edges))
+Ways: TypeAlias = tuple[Way | None, ...]
+"""Of an advertisement, place by place."""
 
 
 class MERC(ListRouting):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         super().__init__(me, incarnation, settings)
-        self.places = tuple(Place(self, cluster) for cluster in self.clusters)
+        self.places = tuple(Place(cluster, self.is_there, self.make_table()) for cluster in self.clusters)
         self._told: dict[int, tuple[set[Origin], set[Origin]]] = {}
         """The advertisements and the subscriptions that each peer tells of."""
         self._there: frozenset[int] = frozenset()
         """Peers that counted when that was looked at last: they can be reached, and have said everything."""
-        self._ways: dict[Origin, tuple[Way | None, ...]] = {}
+        self._nowhere: Ways = (None,) * len(self.places)
+        self._ways: dict[Origin, Ways] = {}
         """Of each advertisement, place by place, the way that subscriptions follow."""
         self._carried = SeenWindow()
 
@@ -195,6 +149,7 @@ class MERC(ListRouting):
         for place in self.places:
             for origin in sorted(place.advertisements):
                 self._bring_advertisement(place, (), origin, cause)
+                self._note_ways(origin)
         for peer in sorted(self._told):
             self._review(peer, None, cause)
 
@@ -205,13 +160,21 @@ class MERC(ListRouting):
     ) -> None:
         """To all brokers of other clusters (lines 3 to 5); subscriptions follow."""
         self._bring_advertisement(place, crossed, origin, cause)
-        nowhere = tuple(None for _ in self.places)
-        before, now = self._ways.pop(origin, nowhere), tuple(place.way_of(origin) for place in self.places)
-        if now != nowhere:
-            self._ways[origin] = now
+        before, now = self._note_ways(origin)
         for peer in sorted(_concerned(self.places, before, now)):
             if peer in self.exchange.told:
                 self._review(peer, value, cause)
+
+    def _note_ways(self, origin: Origin) -> tuple[Ways, Ways]:
+        """The ways of an advertisement before, and now."""
+        before, now = self._ways_of(origin), tuple(place.way_of(origin) for place in self.places)
+        self._ways[origin] = now
+        if now == self._nowhere:
+            del self._ways[origin]
+        return before, now
+
+    def _ways_of(self, advertisement: Origin) -> Ways:
+        return self._ways.get(advertisement, self._nowhere)
 
     def _bring_advertisement(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         for into in self._others(place):
@@ -259,15 +222,23 @@ class MERC(ListRouting):
             way = place.within_reach(place.advertisements if advertisement else place.subscriptions, origin)
             if way is None or into.number in way.crossed:
                 continue
-            if not advertisement or self._may_cross(place, into, way.value.type):
+            if not advertisement or self._some_may_cross(place, into, way.value.type):
                 ways.append(way._replace(crossed=(*way.crossed, place.number)))
         return min(ways, key=lambda way: (len(way.crossed), way.crossed), default=None)
 
-    def _may_cross(self, place: Place, into: Place, type: str | None) -> bool:
-        """The rules for what leaves home and what comes home. Subscriptions need none: they follow advertisements."""
+    def _may_cross(self, place: Place, into: Place, type: str) -> bool:
+        """Whether the rules for what leaves home and what comes home let events of a type through. Subscriptions need
+        none: they follow advertisements."""
         rules = [self.settings.exports] if place is self.places[HOME] else []
         rules += [self.settings.imports] if into is self.places[HOME] else []
-        return type is None or not any(rule.against_publishing(self.types.lineage(type)) for rule in rules)
+        return not any(rule != EVERYTHING and rule.against_publishing(self.types.lineage(type)) for rule in rules)
+
+    def _some_may_cross(self, place: Place, into: Place, type: str | None) -> bool:
+        """Whether events of an advertisement may: of its type or of a subtype. Each is looked at when it comes."""
+        if type is None or self._may_cross(place, into, type):
+            return True
+        below = (name for name in self.types.declared if type in self.types.lineage(name))
+        return any(self._may_cross(place, into, name) for name in below)
 
     # -- who wants which subscriptions ---------------------------------------------------------------------------------
 
@@ -276,7 +247,7 @@ class MERC(ListRouting):
         for peer in self._peers_in(self.places[place]):
             if self._is_wanted(peer, key, subscription):
                 self.exchange.tell(peer, key, subscription, cause)
-            else:
+            elif key in self.exchange.told[peer]:
                 self.exchange.untell(peer, key, cause)
 
     def _review(self, peer: int, advertisement: Interest | None, cause: Cause) -> None:
@@ -302,13 +273,13 @@ class MERC(ListRouting):
             next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
         )
         for origin in self._told.get(peer, ((), ()))[0]:
-            way = place.way_of(origin)
-            if way is None or broker not in way.brokers or not subscription.intersects(self.types, way.value):
+            ways = self._ways_of(origin)
+            way, onward = ways[place.cluster.place], ways[source.cluster.place]
+            if way is None or onward is None or broker not in way.brokers:
                 continue
-            if source is place:
-                return True
-            onward = source.way_of(origin)  # where the subscription comes from, does this way count?
-            if onward is not None and onward.crossed == (*way.crossed, place.number):
+            # Where the subscription comes from, does this way count?
+            counts = source is place or onward.crossed == (*way.crossed, place.number)
+            if counts and subscription.intersects(self.types, way.value):
                 return True
         return False
 
@@ -339,10 +310,11 @@ class MERC(ListRouting):
             if how is not Seen.NEW:
                 self.drop(packet, how.value)
         for into in self._others(place):
+            allowed = {type: self._may_cross(place, into, type) for type in {packet.event.type for packet in new}}
             going = [
                 packet._replace(crossed=(*packet.crossed, place.number))
                 for packet in new
-                if self._may_cross(place, into, packet.event.type) and self._is_way(place, into, packet)
+                if allowed[packet.event.type] and self._is_way(place, into, packet)
             ]
             if going:
                 self.multicast(into.entries(going, self.contents(going)), going, place=into.cluster.place)
@@ -352,7 +324,7 @@ class MERC(ListRouting):
         if into.number in packet.crossed:
             return False
         made = place.advertisements.made_at(packet.event.id.broker)
-        ways = [way for way in map(into.way_of, made) if way is not None]
+        ways = [way for origin in made if (way := self._ways_of(origin)[into.cluster.place]) is not None]
         return not ways or any(way.crossed == (*packet.crossed, place.number) for way in ways)
 
     def way_to(self, broker: int) -> tuple[Cluster, int] | None:
@@ -370,12 +342,10 @@ class MERC(ListRouting):
     def validate(self) -> None:
         super().validate()
         for place in self.places:
-            mine = {origin for origin in place.subscriptions if origin[0] == self.me}
-            assert set(place.matcher) == set(place.subscriptions) - mine
-            for table in (place.advertisements, place.subscriptions):
-                carried = {Carried(origin, one.crossed) for origin in table for one in table.of(origin)
-                           if one.crossed and one.broker == self.me}  # fmt: skip
-                assert carried == set(table.brought.values())
+            place.validate()
+        advertised = {origin for place in self.places for origin in place.advertisements}
+        ways = {origin: tuple(place.way_of(origin) for place in self.places) for origin in advertised}
+        assert self._ways == {origin: some for origin, some in ways.items() if any(some)}
 
 
 def _read(key: Key, broker: int) -> tuple[Origin, Telling]:

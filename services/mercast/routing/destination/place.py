@@ -1,0 +1,83 @@
+"""A broker's place in one of its clusters, as MERC has it: who tells of what there, and where events go.
+
+Besides TRT and SPRT (overlay/cluster.py) these are the tables of section IV-A: R-SRT and R-PRT, for each cluster.
+"""
+
+from collections.abc import Callable, Sequence
+
+from mercast.content.interest import Interest
+from mercast.matching import Content, TypedMatcher
+from mercast.overlay.cluster import Cluster
+from mercast.overlay.split import CARRY
+from mercast.protocol.messages import Carried, Origin, Packet
+from mercast.routing.destination.carriers import FIRST_GROUP, Carriers
+from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way
+
+
+class Place:
+    def __init__(self, cluster: Cluster, is_there: Callable[[int], bool], matcher: TypedMatcher) -> None:
+        """`is_there` says of an address whether that broker can be reached, and has said everything."""
+        self.cluster, self.number = cluster, cluster.number
+        self._me, self._is_at = cluster.state.me, is_there
+        self.advertisements = Tellings()
+        """R-SRT."""
+        self.subscriptions = Tellings()
+        """R-PRT."""
+        self.matcher = matcher
+        """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
+        self._laid: dict[Origin, Interest] = {}
+        """What is in the matcher."""
+        self.carriers = Carriers(self._is_there)
+
+    def _is_there(self, broker: int) -> bool:
+        return self._is_at(self.cluster.address(broker))
+
+    def way_of(self, advertisement: Origin) -> Way | None:
+        """What subscriptions follow. Who made it in this cluster counts even while out of reach, as in D-DBR."""
+        return self.advertisements.best(advertisement, lambda one: not one.crossed or self._is_there(one.broker))
+
+    def within_reach(self, table: Tellings, origin: Origin) -> Way | None:
+        """What can be carried from here: who tells of it can be reached, and is not this broker as an edge."""
+        return table.best(origin, lambda one: self._is_there(one.broker) and not self._brings(one))
+
+    def _brings(self, one: Telling) -> bool:
+        return bool(one.crossed) and one.broker == self._me
+
+    def lay(self, subscription: Origin) -> None:
+        """Have the matcher know who wants what it asks for: the broker itself if it is in this cluster, else edges."""
+        told = self.subscriptions.of(subscription) if subscription[0] != self._me else {}
+        value, laid = next(iter(told.values()), None), self._laid.pop(subscription, None)
+        if laid is not None and laid != value:
+            self.matcher.remove(subscription)
+        if value is None:
+            return
+        made_here = any(not telling.crossed for telling in told)
+        destination = subscription[0] if made_here else self.carriers.number(told)
+        if laid == value:
+            self.matcher.move(subscription, destination)
+        else:
+            self.matcher.add(subscription, value.type, value.filter, destination)
+        self._laid[subscription] = value
+
+    def validate(self) -> None:
+        made_here = {origin for origin in self.subscriptions if origin[0] == self._me}
+        assert set(self.matcher) == self._laid.keys() == set(self.subscriptions) - made_here
+        for table in (self.advertisements, self.subscriptions):
+            brought = {
+                Carried(origin, one.crossed) for origin in table for one in table.of(origin) if self._brings(one)
+            }
+            assert brought == set(table.brought.values())
+
+    def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
+        """The destination list of each event."""
+        return [
+            self._list(tuple(found), packet.event.id.broker, packet.crossed)
+            for packet, found in zip(packets, self.matcher.destinations_many(contents), strict=True)
+        ]
+
+    def _list(self, found: tuple[int, ...], source: int, crossed: Crossed) -> tuple[int, ...]:
+        if not found or found[-1] < FIRST_GROUP:
+            return found
+        brokers = tuple(one for one in found if one < FIRST_GROUP)
+        edges = self.carriers.pick(source, crossed, found[len(brokers) :])
+        return (*brokers, *(CARRY | edge for edge in edges))

@@ -1,0 +1,73 @@
+"""Settled, across clusters: from then on, whatever is published anywhere reaches the subscriber.
+
+Clients ask one after the other, while much is on its way; as soon as something is settled, everybody publishes whose
+advertisement is. An advertisement is settled when matching subscriptions have come back, an edge's part in it when its
+other clusters' are (design: Overlay and control state).
+"""
+
+import random
+
+import pytest
+from sim.clusters import SHAPES, start
+
+from mercast.content import Filter
+from mercast.protocol.stimuli import Advertise, Publish, Subscribe
+
+
+class Asking:
+    def __init__(self, shape, seed):
+        homes, links = SHAPES[shape]
+        self.simulator, self.rng = start(homes, links, seed), random.Random(seed)
+        self.simulator.validate = False
+        self.wants, self.publishers, self.due = {}, [], set()
+        self.settled = []
+        self.events = 0
+        self.asked = [(self.advertise if number % 3 else self.subscribe) for number in range(16)]
+        self.rng.shuffle(self.asked)
+        self.brokers = sorted(homes)
+
+    def advertise(self, number):
+        broker = self.rng.choice(self.brokers)
+        self.simulator.do(broker, Advertise(f"p{number}", 1, "quote", Filter()))
+
+    def subscribe(self, number):
+        broker, least = self.rng.choice(self.brokers), self.rng.randrange(5)
+        self.wants[f"s{number}"] = least
+        self.simulator.do(broker, Subscribe(f"s{number}", 1, "quote", Filter.parse(f"price >= {least}")))
+
+    def play(self):
+        for number, ask in enumerate(self.asked):
+            ask(number)
+            self.look_until(self.simulator.now + self.rng.uniform(0, 0.1))
+        self.look_until(self.simulator.now + 3)
+
+    def look_until(self, time):
+        while self.simulator.now < time:
+            self.simulator.run(self.simulator.now + 0.002)
+            if len(self.simulator.settled) > len(self.settled):
+                self.settled = [*self.simulator.settled]
+                self.publish()
+
+    def publish(self):
+        for broker, client, _ in self.settled:
+            if client.startswith("p"):
+                self.events += 1
+                price = self.rng.randrange(5)
+                stimulus = Publish(client, 1 + self.events, "quote", {"price": price, "n": self.events}, 0)
+                self.simulator.do(broker, stimulus)
+                wanted = [one for _, one, _ in self.settled if one in self.wants and price >= self.wants[one]]
+                self.due |= {(one, self.events) for one in wanted}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_published_after_settled_reaches_the_subscriber(shape, seed):
+    story = Asking(shape, seed)
+    story.play()
+    simulator = story.simulator
+    assert len(simulator.settled) == len(story.asked)
+    assert not [one for one in simulator.settled.values() if one.missing]
+    got = [(one.client, one.event.attributes["n"]) for one in simulator.deliveries]
+    assert len(got) == len(set(got))
+    assert story.due <= set(got)
+    assert len(story.due) > 20
