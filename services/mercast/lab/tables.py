@@ -15,7 +15,8 @@ from mercast.overlay.routes import Routes
 from mercast.protocol.messages import Origin
 from mercast.protocol.stimuli import Advertise, LinkDown, Stimulus, Subscribe
 from mercast.routing.destination.ddbr import DDBR
-from mercast.routing.destination.merc import MERC, Place
+from mercast.routing.destination.merc import MERC
+from mercast.routing.destination.place import Place
 from mercast.routing.filtering.fbr import FBR
 from mercast.sim.addresses import address, meeting
 from mercast.sim.simulator import Simulator
