@@ -81,6 +81,17 @@ def test_an_edge_stands_still_and_goes_on():
         load.judge()
 
 
+@pytest.mark.slow
+def test_edges_that_are_restarted_one_after_the_other_lose_nothing():
+    with Mesh(EACH, options=OPTIONS, **MERC) as mesh, Between(mesh) as load:
+        for edge in (1, 2):
+            mesh.restart(edge)
+            load._until_linked(load._graph)
+            load.flows()
+            load.all_arrives()
+        assert all(times == 1 for subscriber in load.subscribers for times in list(subscriber.got.values()))
+
+
 # -- what crosses ----------------------------------------------------------------------------------------------------
 
 

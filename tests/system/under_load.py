@@ -152,7 +152,10 @@ class Load:
     def all_arrives(self):
         """Wait until nothing is missing of what has been published."""
         now = monotonic()
-        until(lambda: all(times[0] > now for times in self._lost().values()), "all that was published arrives")
+        until(
+            lambda: all(times[0] > now for times in self._lost().values()),
+            lambda: f"all arrives: {[(pair, len(some), some[0] - now) for pair, some in self._lost().items()]}",
+        )
 
     def fault(self, links=(), brokers=()):
         """From now on these are not what they should be."""

@@ -22,8 +22,9 @@ _REMEMBERED = 10_000
 
 
 class Carriers:
-    def __init__(self, alive: Callable[[int], bool]) -> None:
-        self._alive = alive
+    def __init__(self, alive: Callable[[int], bool], stays: Callable[[int], bool]) -> None:
+        """Of a broker: whether it can be reached, and whether it is not about to stop."""
+        self._alive, self._stays = alive, stays
         self._numbers: dict[Group, int] = {}
         self._groups: list[Group] = []
         self._picked: dict[tuple[int, Crossed, tuple[int, ...]], tuple[int, ...]] = {}
@@ -62,9 +63,11 @@ class Carriers:
 
     def _best(self, group: Group, crossed: Crossed) -> list[Telling]:
         """Those by the best way that leads into no cluster twice. If none of them can be reached, the event is to wait
-        for one, as for any broker of the cluster that is out of reach for now."""
+        for one, as for any broker of the cluster that is out of reach for now. One that is about to stop carries what
+        no other does."""
         able = [one for one in group if not set(one.crossed) & set(crossed)]
         able = [one for one in able if self._alive(one.broker)] or able
+        able = [one for one in able if self._stays(one.broker)] or able
         if not able:
             return []
         way = min((one.crossed for one in able), key=lambda path: (len(path), path))

@@ -27,7 +27,7 @@ class Place:
         """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
         self._laid: dict[Origin, Interest] = {}
         """What is in the matcher."""
-        self.carriers = Carriers(self._is_there)
+        self.carriers = Carriers(self._is_there, cluster.stays)
 
     def _is_there(self, broker: int) -> bool:
         return self._is_at(self.cluster.address(broker))
