@@ -24,8 +24,13 @@ def plot(samples, events, file):
             )
             figure.add_trace(curve, row=row, col=1)
         figure.update_yaxes(rangemode="tozero", row=row, col=1)
-    for seconds, what in events:
-        figure.add_vline(x=seconds / 60, line={"dash": "dot", "width": 1, "color": "red" if "kill" in what else "grey"})
+    figure.update_layout(shapes=[_line(*event) for event in events])  # one by one takes plotly minutes
     figure.update_xaxes(title="minutes", row=len(names), col=1)
     figure.update_layout(height=220 * len(names), title="mercast soak: memory (MiB) and tables of each broker")
     figure.write_html(file)
+
+
+def _line(seconds, what):
+    """Across all curves."""
+    style = {"dash": "dot", "width": 1, "color": "red" if "kill" in what else "grey"}
+    return {"type": "line", "x0": seconds / 60, "x1": seconds / 60, "yref": "paper", "y0": 0, "y1": 1, "line": style}

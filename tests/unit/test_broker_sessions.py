@@ -330,10 +330,17 @@ def test_clients_wait_for_a_broker_that_is_not_part_of_the_overlay_yet(loop, mon
         session = Session(broker, live)
         session.connection_made(network)
         welcoming = asyncio.create_task(main._welcome(broker, live))
+        said = hello(mercast=VERSIONS, role="client", name="c") + requests.subscribe(1, "quote", "", True)
+        session.data_received(said[:20])
         await turn()
         assert not network.reading
+        session.data_received(said[20:])  # was read before that could be stopped
+        await turn()
+        assert (network.said, broker.sessions) == ([], {})
         ready[0] = True
         await welcoming
+        await turn()
         assert network.reading
+        assert [kind for kind, _ in network.said] == [Kind.HELLO, Kind.ANSWER, Kind.SETTLED]
 
     loop.run_until_complete(story())

@@ -24,7 +24,6 @@ from mercast.broker.config_security import half_protected, unprotected
 from mercast.broker.config_sources import ConfigError
 from mercast.broker.draining import Draining
 from mercast.broker.links import Link
-from mercast.broker.outgoing import EARLY
 from mercast.broker.overlay import Overlay
 from mercast.broker.recorder import Recorder
 from mercast.broker.reloading import Reloading, Reread
@@ -215,9 +214,11 @@ async def _welcome(broker: Broker, live: set[Session]) -> None:
     until = broker.now() + min(_ALONE_AFTER, broker.config.handshake_seconds / 2)
     while not broker.ready()[0] and broker.now() < until:
         await asyncio.sleep(_LOOK)
+    ready, reason = broker.ready()
+    log.info("clients are welcome", ready=ready, **({} if ready else {"reason": reason}))
     broker.welcoming = True
-    for session in live:
-        session.hold(EARLY, False)
+    for session in list(live):
+        session.welcome()
 
 
 def _behind_tls(

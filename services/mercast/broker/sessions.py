@@ -61,6 +61,8 @@ class Session(Outgoing):
         self._own_paces: tuple[Pace, ...] = ()
         self._rates: Rates | None = None
         """None where it may publish as much as it can."""
+        self._early = b""
+        """What came before the broker was ready to hear it."""
         self._later: Frames = []
         """What was read and has to wait, for it publishes too fast."""
         self._rest: asyncio.TimerHandle | None = None
@@ -80,13 +82,18 @@ class Session(Outgoing):
             self.refuse("full", f"this broker has {len(self._live)} clients, and takes no more")
             return
         self._live.add(self)
-        if not self.broker.welcoming:
-            self.hold(EARLY, True)
         self.broker.strangers[self] = self.broker.now()
         keep_alive(transport)
         seconds = self.broker.config.handshake_seconds
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(seconds, self.refuse, "protocol", f"no HELLO within {seconds} s")
+
+    def welcome(self) -> None:
+        """The broker is ready to hear clients."""
+        early, self._early = self._early, b""
+        self.hold(EARLY, False)
+        if early:
+            self.data_received(early)
 
     def connection_lost(self, _: Exception | None) -> None:
         self._live.discard(self)
@@ -125,6 +132,10 @@ class Session(Outgoing):
     def data_received(self, data: bytes) -> None:
         if self._ended or self.transport is None or self.transport.is_closing():
             return  # TLS hands on what it has even then
+        if not self.broker.welcoming:
+            self._early += data
+            self.hold(EARLY, True)  # not before there is something: uvloop reads whatever was said when it connected
+            return
         self.broker.counters.bytes_from_clients += len(data)
         try:
             frames = self._framing.feed(data)
