@@ -145,9 +145,13 @@ TOLD = [
     for story in STORIES
     for seed in range(SEEDS.get(story, 75))
 ]
+FOUND = [
+    (MERCStory, 21050),  # an edge forgot what it had seen of a broker whose events still came by way of its home
+]
+"""Seeds in which something was wrong once."""
 
 
-@pytest.mark.parametrize(("story", "seed"), TOLD)
+@pytest.mark.parametrize(("story", "seed"), TOLD + FOUND)
 def test_nothing_wrong_during_faults_and_nothing_missing_after(story, seed):
     told = story(seed)
     told.simulator.validate = seed % 10 == 0

@@ -726,8 +726,9 @@ class Core(ABC):
             for broker in self._due(cluster.unreachable):
                 del cluster.unreachable[broker]
                 cluster.state.forget(broker)
-                self.seen.forget(broker)
-                self._received_before.forget(broker)
+                if cluster is self.clusters[0]:  # else its events may still come here, by way of home
+                    self.seen.forget(broker)
+                    self._received_before.forget(broker)
         self.drop_all(self.parked.due(self._now), "no route")
 
     def _missing(self, request: Request) -> tuple[int, ...]:
