@@ -199,9 +199,9 @@ def without(plain, key):
 
 
 @st.composite
-def damaged_plain(draw, messages=plain_messages):
-    """The JSON of a message with something else at one place or two."""
-    plain = orjson.loads(orjson.dumps(to_plain(draw(messages))))
+def damaged_plain(draw, messages=None):
+    """The JSON of a message, of any kind unless said otherwise, with something else at one place or two."""
+    plain = orjson.loads(orjson.dumps(to_plain(draw(messages or plain_messages))))
     for _ in range(draw(st.integers(1, 2))):
         at = draw(st.sampled_from(list(places(plain))))
         if at and draw(st.integers(0, 4)) == 0:

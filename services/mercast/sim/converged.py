@@ -14,7 +14,8 @@ from mercast.overlay.cluster import place_of
 from mercast.protocol.effects import Effect, Send
 from mercast.protocol.messages import Control, Record
 from mercast.protocol.stimuli import Batch, Received, Stimulus
-from mercast.routing.core import Core, View
+from mercast.routing.core import Core
+from mercast.routing.overlaid import View
 from mercast.sim.addresses import meeting
 from mercast.sim.simulator import Simulator
 
