@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env test test-quick demo bench lint docs mutants soak soak-live fuzz lock clean
+.PHONY: help env test test-quick demo bench lint docs mutants soak soak-live scale fuzz lock clean
 SEEDS ?= 1000
 FIRST ?= 1000
 
@@ -58,6 +58,9 @@ mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of 
 
 soak: $(READY)  ## fault stories from as many seeds as wanted: make soak SEEDS=20000, of one kind: ONLY=MERCStory, ONLY=Border
 	$(BIN)/python tests/sim/play.py $(SEEDS) $(FIRST) $(ONLY)
+
+scale: $(READY)  ## a thousand brokers in ten clusters, ten thousand events, simulated: time, memory, longest list
+	cd tests && ../$(BIN)/python sim/scale.py
 
 fuzz: MINUTES ?= 5
 fuzz: $(READY)  ## damaged input on every port of real brokers: make fuzz MINUTES=10, again with SEED=…
