@@ -60,7 +60,7 @@ soak: $(READY)  ## fault stories from as many seeds as wanted: make soak SEEDS=2
 	$(BIN)/python tests/sim/play.py $(SEEDS) $(FIRST) $(ONLY)
 
 scale: $(READY)  ## a thousand brokers in ten clusters, ten thousand events, simulated: time, memory, longest list
-	cd tests && ../$(BIN)/python sim/scale.py
+	$(BIN)/python tests/sim/scale.py
 
 fuzz: MINUTES ?= 5
 fuzz: $(READY)  ## damaged input on every port of real brokers: make fuzz MINUTES=10, again with SEED=…
