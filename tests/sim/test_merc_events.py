@@ -6,7 +6,7 @@ import pytest
 from sim.clusters import SHAPES, backbone, start
 
 from mercast.content import Filter
-from mercast.protocol.stimuli import Advertise, Publish, Retire, Subscribe
+from mercast.protocol.stimuli import Advertise, Publish, Retire, Subscribe, Unsubscribe
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -36,7 +36,7 @@ def test_events_reach_exactly_who_wants_them_once(shape, seed):
     assert sorted((one.client, one.event.attributes["n"]) for one in simulator.deliveries) == sorted(expected)
     if "cycle" not in shape:  # there, an edge may be sent what has come to its cluster by a better way
         assert not any(core.dropped for core in simulator.brokers.values())
-    assert {why for core in simulator.brokers.values() for why in core.dropped} <= {"repeat"}
+    assert {why for core in simulator.brokers.values() for why in core.dropped} <= {"repeat", "not carried"}
 
 
 def test_another_edge_carries_what_one_did_before_it_leaves():
@@ -67,3 +67,53 @@ def test_another_edge_carries_what_one_did_before_it_leaves():
         simulator.do(102, Publish("p", number, "quote", {"n": number}, 0))
     simulator.run(simulator.now + 1)
     assert [one.event.attributes["n"] for one in simulator.deliveries] == list(range(10, 40))
+
+
+RINGS = [([1, 2, 5, 6, 4, 3], [1, 3], 6), ([1, 2, 3, 4, 5, 6], [1, 6], 4)]
+
+
+def ring(clusters):
+    """One broker in each, and an edge between neighbours."""
+    homes, links = {cluster: (cluster,) for cluster in clusters}, []
+    for one, other in zip(clusters, clusters[1:] + clusters[:1], strict=True):
+        edge = 1000 + 10 * one + other
+        homes[edge] = one, other
+        links += [(one, edge), (other, edge)]
+    return homes, links
+
+
+def random_ring(seed):
+    rng = random.Random(seed)
+    size = rng.choice([4, 6, 8])
+    clusters = rng.sample(range(1, 10), size)
+    return clusters, rng.sample(clusters, size // 2), rng.choice(clusters)
+
+
+@pytest.mark.parametrize(("clusters", "publishers", "subscriber"), [*RINGS, *map(random_ring, range(12))])
+def test_in_a_ring_events_go_by_the_way_that_advertisements_came(clusters, publishers, subscriber):
+    """Of two ways of one length both ends choose the same, whatever else is advertised."""
+    homes, links = ring(clusters)
+    simulator = start(homes, links)
+    for broker in publishers:
+        simulator.do(broker, Advertise("p", 1, "quote", Filter()))
+    simulator.do(subscriber, Subscribe("s", 2, "quote", Filter()))
+    simulator.run(12)
+    for broker in publishers:
+        simulator.do(broker, Publish("p", 3, "quote", {"from": broker}, 0))
+    simulator.run(20)
+    assert sorted(one.event.attributes["from"] for one in simulator.deliveries) == sorted(publishers)
+
+
+def test_groups_of_edges_that_nothing_is_told_by_any_more_are_forgotten():
+    homes, links = backbone(clusters=2, internal=1)
+    simulator = start(homes, links)
+    simulator.do(102, Advertise("p", 1, "quote", Filter()))
+    carriers = simulator.brokers[102].places[0].carriers
+    for number in range(5):
+        simulator.do(202, Subscribe("s", 2 * number + 1, "quote", Filter()))
+        simulator.run(simulator.now + 2)
+        assert len(carriers._groups) == len(carriers._numbers) == 1
+        simulator.do(202, Unsubscribe("s", 2 * number + 2, 2 * number + 1))
+        simulator.run(simulator.now + 2)
+        assert not carriers._groups
+        assert not carriers._used

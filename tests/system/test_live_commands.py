@@ -239,10 +239,13 @@ def test_local_tells_of_a_broker_that_was_killed(tmp_path):
     command, first = started(tmp_path, 2)
     with command:
         command.says("Ctrl-C here stops all")
-        os.kill(brokers_of(command.process.pid)[1], signal.SIGKILL)
+        one, two = brokers_of(command.process.pid)
+        os.kill(two, signal.SIGKILL)
+        command.says("broker 2 has ended (SIGKILL); the others go on")
+        os.kill(one, signal.SIGKILL)
         assert command.process.wait(PATIENCE) == 1
-        assert command.err.splitlines()[1].startswith("mercast: broker 2 has ended")
-    until(lambda: all(map(is_free, local_ports(first, 2))), "the other broker has ended, too")
+        assert command.err.splitlines()[1].startswith("mercast: broker 1, the last one, has ended (SIGKILL)")
+    until(lambda: all(map(is_free, local_ports(first, 2))), "all have ended")
 
 
 def brokers_of(pid):

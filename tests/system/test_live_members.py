@@ -33,7 +33,11 @@ def lone(tmp_path, request):
     [
         (["--strategy", "fbr"], "strategy", f"broker 1 has strategy 'ddbr', broker 2 has 'fbr'{SAME}strategy"),
         (["--cluster", "other"], "cluster", f"broker 1 has cluster 'default', broker 2 has 'other'{SAME}cluster"),
-        (["--cluster-number", "5"], "cluster", f"broker 1 has cluster number 0, broker 2 has 5{SAME}cluster-number"),
+        (
+            ["--cluster-number", "5"],
+            "cluster",
+            f"broker 1 has cluster number 0, broker 2 has 5{SAME}cluster-number, those that join it in --joins",
+        ),
     ],
     ids=["strategy", "cluster", "cluster number"],
 )

@@ -273,15 +273,22 @@ def test_an_edge_is_in_several_clusters_each_with_members_of_its_own():
         ({"seeds": "b/h:1"}, "'b' is no cluster that this broker joins"),
         ({"links": "b/1-2"}, "'b' is no cluster that this broker joins"),
         ({"joins": "b=1", "members": "b/1=h:1,b/1=h:2"}, "broker 1 is given twice"),
-        ({"cluster": "a/b"}, "cluster = 'a/b' (--cluster)"),
+        ({"cluster": "a/b"}, "cluster = 'a/b' (--cluster): the name of a cluster has no slash in it"),
         ({"exports": "stock.*.x"}, "'stock.*.x' is not a pattern"),
         ({"imports": "!"}, "'' is not a pattern"),
+        ({"joins": "b=1", "imports": "!!x"}, "'!!x' is not a pattern: one ! says what is not carried"),
+        ({"exports": "x"}, "only an edge broker carries events between clusters"),
     ],
 )
 def test_clusters_that_do_not_fit(given, told):
     with pytest.raises(ConfigError) as error:
         load(None, EDGE | given)
     assert told in str(error.value)
+
+
+def test_an_edge_without_a_number_for_its_own_cluster():
+    with pytest.raises(ConfigError, match="an edge's own cluster needs a number that no other has"):
+        load(None, {"id": 7, "strategy": "merc", "joins": "backbone=1000"})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from mercast.broker.config import BrokerConfig
 from mercast.broker.links import ASKING, LINKING, Link
 from mercast.broker.overlay import Overlay
 from mercast.content.event import Event, EventId
+from mercast.membership.members import Member
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.topology import MOST_COST
 from mercast.protocol.effects import Send
@@ -353,6 +354,33 @@ async def test_a_link_that_is_no_longer_wanted_ends_once_all_goes_another_way_an
     assert network.aborted
     assert not broker.links
     assert not broker.core.dropped
+
+
+@told
+async def test_a_link_that_is_wanted_again_stays():
+    broker, link, network = await linked()
+    broker.take(LinkUp(2, 1))
+    link.host._rewire()
+    await some_turns()
+    assert broker.core.state.mine.links == ((2, MOST_COST),)
+    broker.members[0].learn([Member(2, "there:1", "there:2", 1)])
+    broker.members[0].see([2], broker.now())
+    await some_turns()
+    assert (broker.core.state.mine.links, link.host._parting) == (((2, 1),), {})
+    assert broker.links == {2: link}
+    assert not network.aborted
+
+
+@told
+async def test_a_neighbour_that_asks_whether_it_has_everything_is_answered_behind_what_waits():
+    _, link, network = await linked()
+    link._framing.limit = FRAME_BYTES
+    link.pause_writing()
+    link.send([events(1, 1, size=10)])
+    link.data_received(frame(Kind.PING, b"last"))
+    assert Kind.PONG not in network.said
+    link.resume_writing()
+    assert network.said[-2:] == [Kind.FORWARD, Kind.PONG]
 
 
 @told

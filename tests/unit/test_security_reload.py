@@ -66,3 +66,15 @@ def test_replaced_through_a_symlink(file, tmp_path):
     replace_file(link, b"two", secret=True)
     assert (link.is_symlink(), file.read_text(), file.stat().st_mode & 0o777) == (True, "two", 0o600)
     assert {one.name for one in tmp_path.iterdir()} == {"file", "link"}
+
+
+def test_what_is_put_right_while_it_is_read_is_told(tmp_path):
+    file = tmp_path / "tokens.yaml"
+    file.write_text("wrong")
+    watch = Watch([file])
+    watch.see([file])
+    file.write_text("right, and longer")  # while the wrong one was being read
+    watch.go_back_to([file])
+    assert not watch.changed()  # it may not have come to rest
+    assert watch.changed()
+    assert not watch.changed()

@@ -75,6 +75,9 @@ class Broker:
         self.readiness: Callable[[], tuple[bool, str]] = lambda: (False, "starting")
         self._link: Callable[[int], None] = lambda _address: None
         self._unlink: Callable[[int, str], None] = lambda _address, _reason: None
+        self.types_changed: Callable[[], None] = lambda: None
+        """A new subtype may be denied to those who subscribe to its parent."""
+        self._types_known = 0
         self._pending: list[Stimulus] = []
         self._held_back: dict[int, tuple[set[Outgoing], asyncio.TimerHandle]] = {}
         """Publishers that have to wait, by the link that has so much unsent."""
@@ -173,6 +176,9 @@ class Broker:
             log.exception("defect", stimulus=type(stimulus).__name__)
             self._write_down(now, stimulus, [])
             return
+        if self.core.declared.changes != self._types_known:
+            self._types_known = self.core.declared.changes
+            self.types_changed()
         self._carry_out(effects)
         self._set_timer()
         self._write_down(now, stimulus, effects)

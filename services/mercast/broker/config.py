@@ -74,7 +74,7 @@ class BrokerConfig(BaseSettings):
     # -- who and where -----------------------------------------------------------------------------------------------
     id: int = Field(ge=0, le=MOST_ID)
     """The number of this broker, which no other broker has, in this cluster or in others that events cross to."""
-    cluster: str = Field(default="default", min_length=1, max_length=DEFAULTS.name_length, pattern="^[^/]*$")
+    cluster: str = Field(default="default", min_length=1, max_length=DEFAULTS.name_length)
     """The cluster of brokers that this one belongs to, without slashes. Peers of another cluster are refused."""
     cluster_number: int = Field(default=0, ge=0, le=MOST_CLUSTER)
     """The number of the cluster, which no other cluster has that events cross to or from."""
@@ -249,6 +249,13 @@ class BrokerConfig(BaseSettings):
     def _check_others(cls, value: list[str], info: ValidationInfo) -> list[str]:
         return _CHECKS[info.field_name or ""](value)
 
+    @field_validator("cluster")
+    @classmethod
+    def _check_cluster(cls, value: str) -> str:
+        if "/" in value:
+            raise ValueError("the name of a cluster has no slash in it")
+        return value
+
     @field_validator("joins")
     @classmethod
     def _check_joins(cls, value: list[str]) -> list[str]:
@@ -362,7 +369,7 @@ def load(file: Path | None, flags: Mapping[str, Any]) -> BrokerConfig:
         origins |= {key: one.origin for key, one in found.items()}
     try:
         config = BrokerConfig(**values)
-        wrong = [*_unfit(config), *exposed(config)]
+        wrong = [*_unnumbered(config, values), *_unfit(config), *exposed(config)]
         mistakes = [f"{key} ({origins.get(key, 'by default')}): {what}" for key, what in wrong]
     except ValidationError as error:
         fields = BrokerConfig.model_fields
@@ -373,6 +380,15 @@ def load(file: Path | None, flags: Mapping[str, Any]) -> BrokerConfig:
     return config
 
 
+def _unnumbered(config: BrokerConfig, given: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """All would have the same number otherwise, and nothing would cross."""
+    if config.joins and "cluster_number" not in given:
+        yield "cluster_number", "an edge's own cluster needs a number that no other has: give one to all its brokers"
+
+
 def _unfit(config: BrokerConfig) -> Iterable[tuple[str, str]]:
     listed = {key: getattr(config, key) for key in _CHECKS}
-    return unfit((config.cluster, config.cluster_number), config.joins, config.strategy, listed)
+    yield from unfit((config.cluster, config.cluster_number), config.joins, config.strategy, listed)
+    for key in ("exports", "imports"):
+        if not config.joins and getattr(config, key) != BrokerConfig.model_fields[key].default:
+            yield key, "only an edge broker carries events between clusters: say which others it joins, too"

@@ -123,6 +123,8 @@ def read_rules(patterns: Iterable[str]) -> Rules:
     """What edges carry: patterns of types, and such with a `!` before them for what they do not."""
     allow = [check_pattern(one) for one in patterns if not one.startswith(_DENIED)]
     deny = [check_pattern(one.removeprefix(_DENIED)) for one in patterns if one.startswith(_DENIED)]
+    if wrong := [one for one in deny if one.startswith(_DENIED)]:
+        raise ValueError(f"{_DENIED + wrong[0]!r} is not a pattern: one ! says what is not carried")
     return Rules(tuple(allow) or (ALL,) * bool(deny), tuple(deny))
 
 

@@ -35,7 +35,7 @@ class Draining:
         broker.take(Retire())
         retired, others = broker.now(), broker.other_brokers()
         log.info("draining", clients=len(self._live), others=others)
-        for session in self._live:
+        for session in list(self._live):
             session.out.append(replies.drain(others))
             session.flush()
         seconds = broker.config.drain_seconds

@@ -99,6 +99,8 @@ class Link(OutgoingLink):
         """Whether it is by TLS, and whether this side has closed it."""
         self._proved: list[Identity] = []
         """Who the other side is, by its certificate."""
+        self._owed: list[bytes] = []
+        """Answers to PINGs: they come after all events that were to be sent before."""
         self._asked = self._answered = False
         """Whether the last PING was sent, and answered."""
         self._framing = Framing()
@@ -221,7 +223,8 @@ class Link(OutgoingLink):
     def _different(self, key: str, mine: str, theirs: str, neighbour: int) -> Refusal:
         name = key.replace("-", " ")
         both = f"broker {self.broker.config.id} has {name} {mine}, broker {neighbour} has {theirs}"
-        return Refusal(key.partition("-")[0], f"{both}: give all brokers that shall be linked the same --{key}")
+        where = ", those that join it in --joins" if name != key else ""
+        return Refusal(key.partition("-")[0], f"{both}: give all brokers that shall be linked the same --{key}{where}")
 
     # -- frames ------------------------------------------------------------------------------------------------------
 
@@ -254,7 +257,7 @@ class Link(OutgoingLink):
                 if self._is_link():
                     self.host.learn(_members(hello.read_json(body).get("members")), self.neighbour)
             elif kind == Kind.PING:
-                self.out.append(pong(body))
+                self._owed.append(pong(body))
             elif kind == Kind.PONG:
                 self._answered = True
             elif kind == Kind.ERROR:
@@ -263,8 +266,8 @@ class Link(OutgoingLink):
                 log.warning("the other side ends the link", neighbour=self.neighbour, code=code, reason=reason)
         if messages and self._is_link():
             self.broker.take_all(Received(self.at, (message,)) for message in messages)
-        if self.out:
-            self.flush()
+        if self.out or self._owed:
+            self._give()
 
     def _note(self, message: Message, body: bytes) -> None:
         if type(message) is Forward:
@@ -334,6 +337,9 @@ class Link(OutgoingLink):
             self.broker.counters.forwarded += len(forward.packets)
             self.out.append(encoded)
             more += len(encoded)
+        if self._owed and not self._events:
+            self.out += self._owed
+            self._owed.clear()
 
     def flush(self) -> int:
         written = super().flush()

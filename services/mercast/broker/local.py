@@ -184,12 +184,20 @@ class Local:
                 raise NotReady(f"{late}; its log:\n{broker.tail()}")
             sleep(_POLL)
 
-    def wait(self) -> None:
-        """Until a broker ends by itself: NotReady says which."""
+    def wait(self, tell: Callable[[str], None]) -> None:
+        """Until all brokers have ended, each by itself: NotReady says how the last one did, and the others are told."""
+        running = dict(self.brokers)
         while True:
-            for broker in self.brokers.values():
-                if broker.process is None or broker.process.poll() is not None:
-                    raise NotReady(f"broker {broker.id} has ended; its log:\n{broker.tail()}")
+            for broker in list(running.values()):
+                status = 0 if broker.process is None else broker.process.poll()
+                if status is not None:
+                    del running[broker.id]
+                    how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+                    if not running:
+                        raise NotReady(
+                            f"broker {broker.id}, the last one, has ended ({how}); its log:\n{broker.tail()}"
+                        )
+                    tell(f"broker {broker.id} has ended ({how}); the others go on")
             sleep(_POLL)
 
     def kill(self, id: int) -> None:

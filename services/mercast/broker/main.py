@@ -113,7 +113,14 @@ async def _serve(config: BrokerConfig, reread: Reread | None) -> None:
             log.warning("max_clients is lowered: there are too few file descriptors", given=given, to=room)
         garbage.settled()
         if await stopped == signal.SIGTERM:
-            await node.drain()
+            hurried = asyncio.Event()
+            loop.add_signal_handler(signal.SIGINT, hurried.set)  # which waits for nobody, now neither
+            tasks = [asyncio.create_task(node.drain()), asyncio.create_task(hurried.wait())]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+            for task in done:
+                task.result()  # a defect is told
 
 
 def _with_room(reread: Reread, room: float) -> BrokerConfig:

@@ -249,6 +249,10 @@ class Overlay:
         broker.take(LinkUp(link.at, link.incarnation, MOST_COST))
         while not link.closed.done() and broker.now() < began + _PART_WITHIN:
             await asyncio.sleep(_LOOK)
+            if neighbour in self._wanted():
+                del self._parting[neighbour]
+                broker.take(LinkUp(link.at, link.incarnation))
+                return
             if self.cluster.neighbourhood.is_known_since(began) and link.has_all():
                 break
         del self._parting[neighbour]

@@ -58,7 +58,12 @@ def _carried(broker: Observed, cluster: Cluster) -> list[dict[str, Any]]:
         for kind, table in kinds.items()
     }
     edges = sorted({broker for some in counts.values() for broker in some} | _edges(cluster.state))
-    return [{"edge": edge} | {kind: some[edge] for kind, some in counts.items()} for edge in edges]
+    others = {who: list(member.also_in) for who, member in broker.members[cluster.place].items()}
+    others[broker.core.me] = [one.name for one in broker.config.clusters() if one.number != cluster.number]
+    return [
+        {"edge": edge, "also_in": others.get(edge, [])} | {kind: some[edge] for kind, some in counts.items()}
+        for edge in edges
+    ]
 
 
 def _edges(state: LinkState) -> set[int]:

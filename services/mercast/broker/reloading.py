@@ -29,7 +29,7 @@ class Reloading:
         self._broker, self._reread = broker, reread
         self._config = broker.config
         """With the files that count now."""
-        self._types = 0
+        broker.types_changed = self._review
         self._watch = Watch(self._config.security_files())
         broker.security = self._config.security()
 
@@ -38,8 +38,6 @@ class Reloading:
             await asyncio.sleep(LOOK)
             if self._watch.changed():
                 self._read(self._config)
-            elif self._types != len(self._broker.core.declared.statements):
-                self._review()  # a new subtype may be denied to those who subscribe to its parent
 
     def hang_up(self) -> None:
         """SIGHUP: the configuration is read again too."""
@@ -64,7 +62,7 @@ class Reloading:
         try:
             security = config.security()
         except ConfigError as error:
-            self._watch.see(self._config.security_files())
+            self._watch.go_back_to(self._config.security_files())
             self._failed(error)
             return
         self._config, self._broker.security = config, security
@@ -81,7 +79,6 @@ class Reloading:
 
     def _review(self) -> None:
         """New requests are judged by what counts now; what stands already, as soon as what was asked for stands."""
-        self._types = len(self._broker.core.declared.statements)
         sessions = [one for one in self._broker.sessions.values() if isinstance(one, Session)]
         for session in sessions:
             session.judge_anew()

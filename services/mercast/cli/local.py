@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 if TYPE_CHECKING:
     from mercast.broker.local import Broker
@@ -14,6 +14,9 @@ _EACH = 3
 """Ports of a broker: for clients, peers and admins."""
 
 _LAST = 65_535
+
+_MOST = 1_000
+"""Brokers: each takes some two hundred megabytes."""
 
 _APART = 10
 """Between the ports of one broker and the next; the first has the usual ones, so clients find it without being told."""
@@ -29,6 +32,7 @@ def local(
     edges: int = 2,
     strategy: str = "",
     degree: int = 6,
+    organise: Literal["off", "carried", "paper"] = "off",
     port: int = 7470,
 ) -> None:
     """Run brokers on this machine as processes, linked to each other, until Ctrl-C.
@@ -45,6 +49,8 @@ def local(
         How events find their way; ddbr unless said otherwise, and merc if there are several clusters.
     degree
         Links that each broker has, an even number.
+    organise
+        Whether links move to where the traffic is, and by which rule.
     port
         Where clients find the first broker; the others' ports follow. 0 takes any that are free.
     """
@@ -57,10 +63,13 @@ def local(
         _stop("there must be at least one broker: mercast local 3")
     if clusters > 1 and not 1 <= edges <= brokers:
         _stop(f"--edges {edges}: of {brokers} brokers in each cluster, at least one is an edge and at most all are")
+    if brokers * clusters > _MOST:
+        _stop(f"{brokers * clusters} brokers: this machine is for {_MOST} at most")
+    if clusters > 1 and strategy not in ("", "merc"):
+        _stop(f"--strategy {strategy} knows one cluster only: use merc for {clusters}")
     strategy = strategy or ("merc" if clusters > 1 else "ddbr")
     try:
-        joins = {"joins": "backbone=1"} if clusters > 1 else {}
-        load(None, {"id": 1, "strategy": strategy, "degree": degree, **joins})
+        load(None, {"id": 1, "strategy": strategy, "degree": degree, "organise": organise})
     except ConfigError as error:
         _stop(str(error))
     count = brokers * clusters
@@ -69,7 +78,7 @@ def local(
     if port != 0:
         _check_ports(port, count)
         addresses = partial(_addresses, port)
-    options = ["--degree", str(degree)]
+    options = ["--degree", str(degree), "--organise", organise]
     mesh = Local(brokers, clusters=clusters, edges=edges, strategy=strategy, options=options, addresses=addresses)
     try:
         with interruptible(), ExitStack() as ends:
@@ -81,7 +90,7 @@ def local(
                     f"broker {broker.id}{_place(broker, clusters)}: clients at {broker.client}, admin at http://{broker.admin}"
                 )
             _say(f"try: mercast sub stock.quote 'price < 100'{_url(mesh[1].client)}   (Ctrl-C here stops all)")
-            mesh.wait()
+            mesh.wait(_say)
     except NotReady as error:
         _stop(str(error))
     except KeyboardInterrupt:

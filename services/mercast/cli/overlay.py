@@ -101,10 +101,9 @@ def _brokers(me: int, seen: dict[str, Any], title: str) -> Table:
 
 def _edges(seen: dict[str, Any], title: str) -> Table:
     """Who brings what from other clusters."""
-    also_in = {member["id"]: ", ".join(member.get("also_in", ())) for member in seen["members"]}
     table = _table(f"edges{title}", "id", "also in", "advertisements brought", "subscriptions brought")
     for one in seen.get("carried", []):
-        _add(table, one["edge"], also_in.get(one["edge"]), one["advertisements"], one["subscriptions"])
+        _add(table, one["edge"], ", ".join(one["also_in"]), one["advertisements"], one["subscriptions"])
     return table
 
 

@@ -32,6 +32,8 @@ class Declared:
         self._of_type: Counter[str] = Counter()
         """How many statements there are about each type."""
         self._limits = limits
+        self.changes = 0
+        """Statements that came, in all: types may be others than before when it grows."""
         self._last = Statement(0, 0, 0)
 
     def declare(self, broker: int, incarnation: int, declaration: Declaration) -> Statement:
@@ -77,6 +79,7 @@ class Declared:
         self._places[_written(declaration)] = statement
         self._of_type[declaration.name] += 1
         self._last = max(self._last, statement)
+        self.changes += 1
 
     def _declare(self, declaration: Declaration) -> bool:
         """Whether it is declared now; else it contradicts an earlier one, here as everywhere."""

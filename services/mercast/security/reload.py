@@ -22,6 +22,13 @@ class Watch:
         self._files = [file for file in files if file is not None]
         self._known = self._last = _look(self._files)
 
+    def go_back_to(self, files: Iterable[Path | None]) -> None:
+        """What was to be read instead is not right. Of files that stay the same, what was seen before that counts: they
+        may have been put right meanwhile."""
+        seen = dict(zip(self._files, self._known, strict=True))
+        self._files = [file for file in files if file is not None]
+        self._known = self._last = tuple(seen[file] if file in seen else _sight(file) for file in self._files)
+
     def changed(self) -> bool:
         now = _look(self._files)
         rests, self._last = now == self._last, now

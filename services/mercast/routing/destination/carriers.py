@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import count
 from typing import TypeAlias
 
-from mercast.routing.destination.tellings import Crossed, Telling
+from mercast.routing.destination.tellings import Crossed, Telling, order
 
 Group: TypeAlias = frozenset[Telling]
 
@@ -26,16 +27,26 @@ class Carriers:
         """Of a broker: whether it can be reached, and whether it is not about to stop."""
         self._alive, self._stays = alive, stays
         self._numbers: dict[Group, int] = {}
-        self._groups: list[Group] = []
+        self._groups: dict[int, Group] = {}
+        self._used: Counter[int] = Counter()
+        """How often each number is in use."""
+        self._free = count(FIRST_GROUP)
         self._picked: dict[tuple[int, Crossed, tuple[int, ...]], tuple[int, ...]] = {}
 
-    def number(self, tellings: Iterable[Telling]) -> int:
-        """The destination that stands for whoever tells so."""
+    def take(self, tellings: Iterable[Telling]) -> int:
+        """The destination that stands for whoever tells so, in use once more."""
         group = frozenset(tellings)
-        number = self._numbers.setdefault(group, FIRST_GROUP + len(self._groups))
-        if number == FIRST_GROUP + len(self._groups):
-            self._groups.append(group)
+        number = self._numbers.get(group)
+        if number is None:
+            number = self._numbers[group] = next(self._free)
+            self._groups[number] = group
+        self._used[number] += 1
         return number
+
+    def give_back(self, number: int) -> None:
+        self._used[number] -= 1
+        if not self._used[number]:
+            del self._used[number], self._numbers[self._groups.pop(number)]
 
     def forget_picks(self) -> None:
         """Somebody came or went."""
@@ -52,7 +63,7 @@ class Carriers:
         return picked
 
     def _pick(self, source: int, crossed: Crossed, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        waiting = [some for number in numbers if (some := self._best(self._groups[number - FIRST_GROUP], crossed))]
+        waiting = [some for number in numbers if (some := self._best(self._groups[number], crossed))]
         picked: list[int] = []
         while waiting:
             reach = Counter(telling for some in waiting for telling in some)
@@ -70,7 +81,7 @@ class Carriers:
         able = [one for one in able if self._stays(one.broker)] or able
         if not able:
             return []
-        way = min((one.crossed for one in able), key=lambda path: (len(path), path))
+        way = min((one.crossed for one in able), key=order)
         return [one for one in able if one.crossed == way]
 
 

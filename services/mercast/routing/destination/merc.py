@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from mercast.content.event import EventId
 from mercast.content.interest import Advertisement, Interest, Subscription
 from mercast.content.rules import EVERYTHING
 from mercast.matching import Content
@@ -22,7 +23,7 @@ from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import BROKER, CARRY, unpack
 from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
 from mercast.routing.destination.place import Place
-from mercast.routing.destination.tellings import Crossed, Telling, Way
+from mercast.routing.destination.tellings import Crossed, Telling, Way, order
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -224,7 +225,7 @@ class MERC(ListRouting):
                 continue
             if not advertisement or self._some_may_cross(place, into, way.value.type):
                 ways.append(way._replace(crossed=(*way.crossed, place.number)))
-        return min(ways, key=lambda way: (len(way.crossed), way.crossed), default=None)
+        return min(ways, key=lambda way: order(way.crossed), default=None)
 
     def _may_cross(self, place: Place, into: Place, type: str) -> bool:
         """Whether the rules for what leaves home and what comes home let events of a type through. Subscriptions need
@@ -305,7 +306,7 @@ class MERC(ListRouting):
         """Into the other clusters, to all who want it there (lines 9 to 11, with R-PRTs)."""
         seen = self._carried.see_all([packet.event.id for packet in packets])
         new = [packet for packet, how in zip(packets, seen, strict=True) if how is Seen.NEW]
-        self.carried += len(new)
+        taken: set[EventId] = set()
         for packet, how in zip(packets, seen, strict=True):
             if how is not Seen.NEW:
                 self.drop(packet, how.value)
@@ -317,7 +318,12 @@ class MERC(ListRouting):
                 if allowed[packet.event.type] and self._is_way(place, into, packet)
             ]
             if going:
+                taken.update(packet.event.id for packet in going)
                 self.multicast(into.entries(going, self.contents(going)), going, place=into.cluster.place)
+        self.carried += len(taken)
+        for packet in new:
+            if packet.event.id not in taken:  # by the rules, or its publisher's events come there by another way
+                self.drop(packet, "not carried")
 
     def _is_way(self, place: Place, into: Place, packet: Packet) -> bool:
         """Whether events of its publisher come into a cluster this way, and not by another across fewer clusters."""

@@ -25,8 +25,8 @@ class Place:
         """R-PRT."""
         self.matcher = matcher
         """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
-        self._laid: dict[Origin, Interest] = {}
-        """What is in the matcher."""
+        self._laid: dict[Origin, tuple[Interest, int]] = {}
+        """What is in the matcher, and its destination there."""
         self.carriers = Carriers(self._is_there, cluster.stays)
 
     def _is_there(self, broker: int) -> bool:
@@ -46,18 +46,19 @@ class Place:
     def lay(self, subscription: Origin) -> None:
         """Have the matcher know who wants what it asks for: the broker itself if it is in this cluster, else edges."""
         told = self.subscriptions.of(subscription) if subscription[0] != self._me else {}
-        value, laid = next(iter(told.values()), None), self._laid.pop(subscription, None)
+        value, (laid, before) = next(iter(told.values()), None), self._laid.pop(subscription, (None, 0))
         if laid is not None and laid != value:
             self.matcher.remove(subscription)
-        if value is None:
-            return
-        made_here = any(not telling.crossed for telling in told)
-        destination = subscription[0] if made_here else self.carriers.number(told)
-        if laid == value:
-            self.matcher.move(subscription, destination)
-        else:
-            self.matcher.add(subscription, value.type, value.filter, destination)
-        self._laid[subscription] = value
+        if value is not None:
+            made_here = any(not telling.crossed for telling in told)
+            destination = subscription[0] if made_here else self.carriers.take(told)
+            if laid == value:
+                self.matcher.move(subscription, destination)
+            else:
+                self.matcher.add(subscription, value.type, value.filter, destination)
+            self._laid[subscription] = value, destination
+        if before >= FIRST_GROUP:
+            self.carriers.give_back(before)
 
     def validate(self) -> None:
         made_here = {origin for origin in self.subscriptions if origin[0] == self._me}
