@@ -96,8 +96,15 @@ def test_the_overlay_is_told_as_it_is(mesh):
         assert {one["id"]: (one["peer_address"], one["client_address"]) for one in told["members"]} == addresses
         values = metrics(mesh[id])
         assert values["mercast_links"] == len(neighbours)
-        assert (values["mercast_members"], values["mercast_brokers_reachable"], values["mercast_ready"]) == (2, 3, 1)
-        until(lambda id=id: ("mercast_link_rtt_seconds", "2" if id == 1 else "1") in metrics(mesh[id]), "heart-beats")
+        assert (
+            values["mercast_members", "default"],
+            values["mercast_brokers_reachable", "default"],
+            values["mercast_ready"],
+        ) == (2, 3, 1)
+        until(
+            lambda id=id: ("mercast_link_rtt_seconds", "default", "2" if id == 1 else "1") in metrics(mesh[id]),
+            "heart-beats",
+        )
 
 
 def test_no_echo_is_about_the_client_not_its_name(mesh):
