@@ -25,10 +25,10 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 test: $(READY) lint  ## everything: lint, types, import contract, all tests
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 test-quick: $(READY)  ## the tests without the slow ones (under two minutes)
-	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
 lint: $(READY)  ## ruff, mypy, import contract
 	$(BIN)/ruff check .
