@@ -25,7 +25,8 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 test: $(READY) lint  ## everything: lint, types, import contract, all tests
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n auto --dist worksteal -m "not spark"
+	$(BIN)/pytest -m "spark and not trial"
 
 test-quick: $(READY)  ## the tests without the slow ones (under two minutes)
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
@@ -36,8 +37,9 @@ lint: $(READY)  ## ruff, mypy, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(READY)  ## make docs/configuration.md anew from the configuration itself
+docs: $(READY)  ## make docs/configuration.md and docs/taps.md anew from what they tell of
 	$(BIN)/python -m mercast.broker.config_docs > docs/configuration.md
+	$(BIN)/python -m mercast.taps.document > docs/taps.md
 
 demo: $(READY)  ## brokers, publishers and subscribers for 20 s: live rates and latency, a broker killed on the way, a summary
 	$(BIN)/mercast demo
@@ -46,11 +48,14 @@ bench: $(READY)  ## speed of matching, simulator and live brokers, each beside i
 	$(BIN)/mercast bench all
 	$(BIN)/mercast bench simulator
 	$(BIN)/mercast bench chain
+	$(BIN)/mercast bench taps
 	$(BIN)/mercast bench forward
 	$(BIN)/mercast bench hop
 	$(BIN)/mercast bench line
 	$(BIN)/mercast bench idle
 	$(BIN)/mercast bench crowd
+	$(BIN)/mercast bench audit
+	$(BIN)/mercast bench metrics
 
 mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of content and matching, 300 of overlay and routing
 	$(BIN)/python tests/mutants.py content,matching
@@ -72,7 +77,7 @@ soak-live: $(READY)  ## real brokers under load and churn, restarts and kills: i
 
 lock: $(READY)  ## make the lock file anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-	  --extra broker --extra lab --group dev --output-file requirements.lock pyproject.toml
+	  --extra broker --extra lab --extra kafka --extra streaming --group dev --output-file requirements.lock pyproject.toml
 
 clean:  ## remove the environment and all that was made
 	rm -rf $(VENV) mutants soak dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache

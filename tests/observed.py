@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from time import monotonic
 
 from mercast.broker.addresses import Address
@@ -40,6 +41,7 @@ class Member:
     peer: str
     clients: str
     also_in: tuple[str, ...] = ()
+    incarnation: int = 1
 
 
 @dataclass
@@ -55,6 +57,7 @@ class StandIn:
     calls: set[object] = field(default_factory=set)
     strangers: dict[object, float] = field(default_factory=dict)
     last_stimuli: LastStimuli | None = field(default_factory=lambda: LastStimuli(10, 1000))
+    taps: object = None
     draining: bool = False
     started: float = field(default_factory=monotonic)
     not_ready: str = ""
@@ -116,3 +119,31 @@ def served(broker):
             loop.call_soon_threadsafe(found[0][1].set)
         thread.join(30)
         loop.close()
+
+
+@contextmanager
+def answering(answers, otherwise=(404, {}, b"no")):
+    """Something at an admin address that answers these paths with (status, headers, body); what is asked is kept."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append((self.path, self.headers.get("Authorization")))
+            status, headers, body = answers.get(self.path, otherwise)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield Address("127.0.0.1", server.server_port), asked
+        finally:
+            server.shutdown()
+            thread.join()

@@ -11,39 +11,15 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fuzz.conversations import from_text
 from fuzz.fuzzing import Broken, Fuzzing, again, keep, narrowed, replay_all, until
+from showing import Show
 
 MIB = 1024 * 1024
 PLAIN = 10.0
 """Seconds between two lines where there is no terminal."""
-
-
-class Show:
-    """A line on the terminal that says how far it is; elsewhere a plain one now and then."""
-
-    def __init__(self, console, seconds):
-        self._console, self._began, self._said = console, time.monotonic(), 0.0
-        columns = TimeElapsedColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("starting brokers", total=seconds)
-
-    def __enter__(self):
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_):
-        self._bar.stop()
-
-    def tell(self, what):
-        passed = time.monotonic() - self._began
-        self._bar.update(self._task, completed=passed, description=what)
-        if not self._console.is_terminal and passed - self._said >= PLAIN:
-            self._said = passed
-            self._console.print(f"{passed:6.0f} s  {what}", markup=False, soft_wrap=True)
 
 
 def progress(fuzzing, number):
@@ -62,13 +38,13 @@ async def fuzz(show, seconds, seed):
         number = 0
         for number in until(seconds):
             await fuzzing.round(seed, number)
-            show.tell(progress(fuzzing, number))
+            show.look(progress(fuzzing, number))
         return progress(fuzzing, number)
 
 
 async def found(show, console, broken):
     console.print("BROKEN: " + "\n".join(broken.problems), markup=False, soft_wrap=True)
-    fewest = await narrowed(broken, show.tell)
+    fewest = await narrowed(broken, show.look)
     file = os.path.relpath(keep(fewest.conversations))
     if len(fewest.conversations) > 1:
         console.print(f"no part of {len(fewest.conversations)} conversations does it alone", soft_wrap=True)
@@ -92,7 +68,7 @@ def main():
     if told.replay:
         sys.exit(asyncio.run(replayed(console, told.replay)))
     console.print(f"fuzzing for {told.minutes:g} minutes with seed {told.seed} (make fuzz SEED={told.seed})")
-    with Show(console, 60 * told.minutes) as show:
+    with Show(console, 60 * told.minutes, PLAIN) as show:
         try:
             console.print(asyncio.run(fuzz(show, 60 * told.minutes, told.seed)), markup=False, soft_wrap=True)
         except Broken as broken:

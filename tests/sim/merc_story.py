@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 
+import networkx as nx
 from sim.clusters import BACKBONE
 from sim.faults import Story
 
@@ -18,7 +19,23 @@ class MERCStory(Story):
     def make(self, broker, incarnation):
         return MERC(broker, incarnation, replace(self.settings, clusters=self.homes[broker]))
 
-    def overlay(self, _seed):
+    def overlay(self, seed):
+        """Of every third seed many clusters; else few, with more brokers in each."""
+        return self.many_clusters() if seed % 3 == 1 else self.few_clusters()
+
+    def many_clusters(self):
+        """Each a broker and its edges; in a ring, or in any graph that hangs together."""
+        rng, count = self.rng, self.rng.randint(4, 8)
+        borders = nx.cycle_graph(count)
+        if rng.random() < 0.5:
+            borders = nx.gnm_random_graph(count, rng.randint(count - 1, 2 * count), rng)
+            borders.add_edges_from((place, rng.randrange(place)) for place in range(1, count))
+        self.homes = {cluster: (cluster + 1,) for cluster in range(count)}
+        self.homes |= {edge: (one + 1, other + 1) for edge, (one, other) in enumerate(borders.edges, count)}
+        pairs = itertools.combinations(self.homes, 2)
+        return self.sound([pair for pair in pairs if self.are_together(*pair) and rng.random() < 0.3])
+
+    def few_clusters(self):
         """A backbone of edges with stub clusters, or neighbours that share edges, in a line or in a circle."""
         rng, self.homes, links = self.rng, {}, []
         count, numbers = rng.randint(2, 3), itertools.count()
@@ -56,6 +73,9 @@ class MERCStory(Story):
                     links.add((one, other))
                     parts = [part for part in parts if part not in mine] + [mine[0] | mine[1]]
         return sorted(links)
+
+    def are_together(self, one, other):
+        return not set(self.homes[one]).isdisjoint(self.homes[other])
 
     def shared(self, one, other):
         return next(number for number in self.homes[one] if number in self.homes[other])

@@ -61,8 +61,8 @@ def apart(message):
 
 
 def carried_out(effects):
-    """Each sort of message to each neighbour in order (by target, if it has one), all rows in order, receipts one by
-    one, what is reported, what is settled, which is told at the end, and all else in order."""
+    """Each sort of message to each neighbour in order (by target, if it has one), all rows of a kind in order, receipts
+    one by one, what is reported, what is settled, which is told at the end, and all else in order."""
     said, rows, receipts, apart_ = defaultdict(list), [], [], defaultdict(list)
     for effect in effects:
         if isinstance(effect, Send):
@@ -74,7 +74,9 @@ def carried_out(effects):
             receipts += [(effect.client, number, count) for number, count in enumerate(effect.counts, effect.first)]
         else:
             apart_[type(effect) if isinstance(effect, Reported | Settled) else None].append(effect)
-    return said, rows, receipts, apart_
+    if Reported in apart_:
+        apart_[Reported].sort(key=lambda reported: type(reported.row).__name__)
+    return said, sorted(rows, key=lambda row: type(row).__name__), receipts, apart_
 
 
 def publish(rng, number):

@@ -20,8 +20,8 @@ LINKS = [(1, 10), (1, 11), (2, 20), (2, 21), (10, 20), (11, 21), (10, 21), (10, 
 TREE = [Declaration("deal"), Declaration("quote"), Declaration("quote.secret", "quote"), Declaration("tick", "quote")]
 
 
-def published(types, *, advertised=None, wanted=(None,), exports=EVERYTHING, imports=EVERYTHING, declared=()):
-    """The types of the events that come across, one of each being published."""
+def published(types, *, advertised=None, wanted=(None,), exports=EVERYTHING, imports=EVERYTHING, declared=(), at=2):
+    """The types of the events that come across to a client there, one of each being published."""
 
     def make(broker, incarnation):
         rules = {1: {"exports": exports}, 2: {"imports": imports}}[HOMES[broker][0]]
@@ -35,7 +35,7 @@ def published(types, *, advertised=None, wanted=(None,), exports=EVERYTHING, imp
     for number, type in enumerate(types if advertised is None else advertised, 1):
         simulator.do(1, Advertise("p", number, type, Filter()))
     for number, type in enumerate(wanted, 1):
-        simulator.do(2, Subscribe("s", number, type, Filter()))
+        simulator.do(at, Subscribe("s", number, type, Filter()))
     simulator.run(5)
     assert all(not one.missing for one in simulator.settled.values())
     for number, type in enumerate(types, 100):
@@ -93,6 +93,13 @@ class TestRules:
 def test_a_type_may_leave_one_cluster_and_not_come_into_the_other():
     both = {"exports": Rules(("*",), ("deal",)), "imports": Rules(("deal", "quote"))}
     assert published(["deal", "quote", "other"], **both) == ["quote"]
+
+
+@pytest.mark.parametrize("edge", [20, 21])
+def test_clients_of_an_edge_are_bound_by_the_rules_of_their_home(edge):
+    imports = Rules(("*",), ("quote.secret",))
+    assert published(["quote.secret", "deal"], imports=imports, at=edge) == ["deal"]
+    assert published(["quote", "quote.secret"], imports=imports, declared=TREE, at=edge) == ["quote"]
 
 
 def test_publishers_name_a_type():

@@ -71,3 +71,38 @@ def test_what_is_published_after_settled_reaches_the_subscriber(shape, seed):
     assert len(got) == len(set(got))
     assert story.due <= set(got)
     assert len(story.due) > 20
+
+
+def test_what_a_dead_edge_has_told_does_not_stand_before_what_a_living_one_tells():
+    """A broker that was started anew names its clients as before: the dead edge still tells of the first."""
+    homes = {1: (1,), 10: (1, 2), 11: (1, 2), 2: (2,), 3: (2,)}
+    links = [(1, 10), (1, 11), (2, 10), (2, 11), (2, 3), (3, 10), (3, 11), (10, 11)]
+    simulator = start(homes, links, 0)
+    simulator.do(1, Advertise("p", 1, "quote", Filter()))
+    simulator.do(2, Subscribe("s.1", 1, "quote", Filter.parse("price < 5")))
+    simulator.run(10)
+    simulator.crash(10)
+    simulator.run(13)
+    simulator.crash(2)
+    simulator.run(13.2)
+    simulator.start(2)
+    simulator.run(16)
+    simulator.settled.clear()
+    simulator.do(2, Subscribe("s.1", 1, "quote", Filter.parse("price >= 5")))
+    simulator.run(19)
+    assert all(not one.missing for one in simulator.settled.values())
+    assert simulator.settled
+    simulator.do(1, Publish("p", 2, "quote", {"price": 7}, 0))
+    simulator.run(21)
+    assert [one.event.attributes for one in simulator.deliveries] == [{"price": 7}]
+
+
+def test_an_edge_that_publishes_is_told_of_destinations_in_its_other_clusters():
+    simulator = start({10: (1, 2), 2: (2,)}, [(10, 2)], 0)
+    simulator.do(2, Subscribe("s", 1, "quote", Filter()))
+    simulator.do(10, Advertise("p", 1, "quote", Filter()))
+    simulator.run(8)
+    simulator.do(10, Publish("p", 2, "quote", {}, 0))
+    simulator.run(11)
+    assert simulator.receipts == {(10, "p", 2): 1}
+    assert len(simulator.deliveries) == 1

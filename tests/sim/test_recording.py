@@ -174,6 +174,7 @@ def test_settings_come_back():
         "carried",
         5.0,
         4,
+        True,
     )
     assert all(getattr(settings, field.name) != getattr(Settings(), field.name) for field in fields(Settings))
     core = STRATEGIES["fbr"](5, 6, settings)

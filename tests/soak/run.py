@@ -9,14 +9,13 @@ import asyncio
 import json
 import logging
 import sys
-import time
 from pathlib import Path
 
 import aiohttp
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from showing import Show
 from soak.course import EVERY, Course
 from soak.plot import plot
 from soak.samples import MEMORY_OF, Sampling, as_json, growth, verdicts
@@ -39,31 +38,6 @@ MIB = 1024 * 1024
 DECLARED = {"symbol": "string", "price": "float"}
 PLAIN = 30.0
 """Seconds between two lines where there is no terminal."""
-
-
-class Show:
-    def __init__(self, console, seconds):
-        self._console, self._began, self._said = console, time.monotonic(), 0.0
-        columns = TimeElapsedColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("", total=seconds)
-
-    def __enter__(self):
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_):
-        self._bar.stop()
-
-    def tell(self, what):
-        self._console.print(f"{time.monotonic() - self._began:6.0f} s  {what}", markup=False, soft_wrap=True)
-
-    def look(self, what):
-        passed = time.monotonic() - self._began
-        self._bar.update(self._task, completed=passed, description=what)
-        if not self._console.is_terminal and passed - self._said >= PLAIN:
-            self._said = passed
-            self.tell(what)
 
 
 async def soak(mesh, show, seconds, every, seed):
@@ -158,7 +132,7 @@ def main():
     told.folder.mkdir(parents=True, exist_ok=True)
     found, kept = [], ()
     try:
-        with Mesh(len({*STAY, *LEAVE}), RING, matcher="index") as mesh, Show(console, seconds) as show:
+        with Mesh(len({*STAY, *LEAVE}), RING, matcher="index") as mesh, Show(console, seconds, PLAIN) as show:
             kept = asyncio.run(soak(mesh, show, seconds, told.every, told.seed))
     except AssertionError as error:  # brokers that do not come together, or have logged an error
         found.append(str(error))

@@ -16,7 +16,8 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from mercast.broker.addresses import CLIENT_PORT
-from mercast.broker.local import Local, end_with_parent, free_addresses
+from mercast.broker.local import Local
+from mercast.processes import end_with_parent, free_addresses
 
 PATIENCE = 60.0
 """Seconds: for a loaded machine. Nothing waits so long where all is well."""

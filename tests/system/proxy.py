@@ -10,7 +10,7 @@ import socket
 from contextlib import suppress
 from threading import Thread
 
-from mercast.broker.local import free_addresses
+from mercast.processes import free_addresses
 from mercast.wire.frames import FRAME_BYTES, HEADER, Framing, Kind, frame
 
 _CHUNK = 64 * 1024

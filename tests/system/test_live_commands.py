@@ -12,7 +12,8 @@ import pytest
 from live import PATIENCE, Lone, Mesh, Running, ask, end, free_port_for_local, is_free, local_ports, mercast, until
 
 from mercast import Refused, blocking
-from mercast.broker.local import Local, NotReady, end_with_parent, free_addresses
+from mercast.broker.local import Local, NotReady
+from mercast.processes import end_with_parent, free_addresses
 from mercast.protocol.rows import Copied, Delivered, Published
 
 QUOTE = ["stock.quote", "symbol=ACME", "price=99"]
@@ -148,7 +149,10 @@ def test_overlay_of_nobody():
 
 
 def test_overlay_of_another_port(mesh):
-    said = f"what answers at {mesh[1].client} is not the admin port of a broker (mercast broker --admin-listen …)\n"
+    said = (
+        f"what answers at {mesh[1].client} is not the admin port of a broker (mercast broker --admin-listen …); "
+        "or it wants TLS: write https://…\n"
+    )
     assert told(mercast("overlay", "--admin", mesh[1].client)) == (1, "", said)
 
 
@@ -233,6 +237,20 @@ def test_local_until_ctrl_c(tmp_path):
         assert command.out.endswith("stopped\n")
         assert command.err == "starting 2 brokers …\n"
     assert all(map(is_free, local_ports(first, 2)))
+
+
+def test_local_in_the_background_of_a_script_ends_by_sigterm(tmp_path):
+    def deaf():
+        end_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    first = free_port_for_local(1)
+    with Running(tmp_path, "local", 1, "--port", first, preexec_fn=deaf) as command:
+        command.says("Ctrl-C here stops all")
+        command.process.terminate()
+        assert command.process.wait(PATIENCE) == 0
+        assert command.out.endswith("stopped\n")
+    assert all(map(is_free, local_ports(first, 1)))
 
 
 def test_local_tells_of_a_broker_that_was_killed(tmp_path):

@@ -7,8 +7,8 @@ import pytest
 from live import PATIENCE, Lone, agree, ask, end, linked, metrics, popen_python, until
 
 from mercast import blocking
-from mercast.broker.local import free_addresses
 from mercast.overlay.construct import neighbours
+from mercast.processes import free_addresses
 from mercast.wire.frames import Framing, Kind
 from mercast.wire.hello import VERSIONS, hello, read_json, refusal
 

@@ -6,7 +6,7 @@ import pytest
 from live import PATIENCE, Lone, Mesh, end, mercast, until
 
 from mercast import Refused, blocking
-from mercast.broker.local import free_addresses
+from mercast.processes import free_addresses
 
 LINE = [(1, 2), (2, 3)]
 """Publisher at one end, subscriber at the other; through the broker between them events only pass."""

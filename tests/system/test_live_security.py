@@ -127,6 +127,23 @@ def test_a_broker_that_another_ca_vouches_for_is_not_trusted(certs, tmp_path):
         assert metrics(broker)["mercast_connections_denied_total", "tls"] >= 2
 
 
+def test_admin_http_by_tls(certs, tmp_path):
+    serves = ["--admin-cert", certs / "broker.pem", "--admin-key", certs / "broker.key"]
+    with lone(tmp_path, *serves, "--admin-token", "secret") as broker:
+
+        def overlay(scheme, ca):
+            told = ["--admin", f"{scheme}://{broker.admin}", "--admin-token", "secret"]
+            return mercast("overlay", *told, env=os.environ | {"MERCAST_CA": str(ca / "ca.pem")})
+
+        assert "broker 1 of cluster default" in overlay("https", certs).stdout
+        assert "no TLS with the admin port" in overlay("https", certs / "strange").stderr
+        assert "write https://" in overlay("http", certs).stderr
+        broker.says("no TLS", "does not speak TLS")
+        asked = Request(f"https://{broker.admin}/metrics", headers={"Authorization": "Bearer secret"})
+        with urlopen(asked, context=trusting(certs)) as answer:
+            assert 'mercast_certificate_expiry_seconds{certificate="admin_cert"}' in answer.read().decode()
+
+
 def test_without_tls_nobody_gets_in_where_it_is_asked_for(certs, tmp_path):
     with lone(tmp_path, *serving(certs)) as broker:
         for connecting in BOTH:

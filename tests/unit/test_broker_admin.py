@@ -143,6 +143,7 @@ def test_the_overlay_as_the_broker_sees_it():
             ],
         },
         "carried": [],
+        "clashes": [],
         "others": [],
     }
 

@@ -12,10 +12,12 @@ from mercast.broker.links import ASKING, LINKING, Link
 from mercast.broker.overlay import Overlay
 from mercast.content.event import Event, EventId
 from mercast.membership.members import Member
+from mercast.overlay.construct import neighbours
+from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.topology import MOST_COST
 from mercast.protocol.effects import Send
-from mercast.protocol.messages import Complete, Control, Forward, HeartBeat, Packet
+from mercast.protocol.messages import Complete, Control, Forward, HeartBeat, Packet, Record
 from mercast.protocol.stimuli import LinkDown, LinkUp
 from mercast.wire.frames import FRAME_BYTES, Framing, Kind, frame
 from mercast.wire.hello import VERSIONS, hello
@@ -300,6 +302,35 @@ async def test_what_the_neighbour_has_read_is_not_lost():
 
 
 @told
+async def test_what_had_arrived_when_a_side_hung_up_is_not_counted_as_lost():
+    """Of two brokers, one hangs up: both have asked."""
+    told = {1: await linked(), 2: await linked()}
+    said = dict.fromkeys(told, 0)
+
+    def pass_on():
+        for one, (_, link, network) in told.items():
+            data, said[one] = network.written[said[one] :], len(network.written)
+            network.takes(len(data))
+            if data:
+                told[3 - one][1].data_received(data)
+                link.broker.take = Mock()
+
+    for one, (broker, link, network) in told.items():
+        link._framing.limit, said[one], broker.take_all = FRAME_BYTES, len(network.written), Mock()
+        link.send([events(1, 3, 10), beat(1.0)])
+    leaving = told[1][1]
+    for _ in range(4):
+        leaving.has_all()
+        pass_on()
+    assert leaving.has_all()
+    told[2][1].send([events(4, 1, 10)])  # that one may be lost
+    for broker, link, network in told.values():
+        network.takes(AHEAD)
+        link.connection_lost(None)
+        assert broker.core.dropped == ({} if link is leaving else {"link down": 1})
+
+
+@told
 async def test_under_tls_all_that_the_network_was_given_may_have_left():
     broker, link, _ = await linked()
     link._secured = True
@@ -357,6 +388,51 @@ async def test_a_link_that_is_no_longer_wanted_ends_once_all_goes_another_way_an
 
 
 @told
+async def test_the_overlay_is_built_without_members_that_are_about_to_leave():
+    """On a ring of five. A link to one that leaves stays until that hangs up."""
+    ring = [1]
+    while len(ring) < 5:
+        ring.append(min(neighbours(set(range(1, 6)), ring[-1], 2) - set(ring)))
+    broker, link, _ = await linked()
+    broker.config = broker.config.model_copy(update={"degree": 2})
+    host = link.host
+    link.neighbour, link.incarnation = ring[1], 1
+    broker.links = {ring[1]: link}
+    host.members.learn([Member(id, f"there:{id}", "", 1) for id in ring[1:]])
+    host.members.see(ring[1:], broker.now())
+    broker.take(LinkUp(ring[1], 1))
+    await some_turns()
+    between = zip(ring, ring[1:] + ring[:1], strict=True)
+    links = {one: {} for one in ring}
+    for one, other in between:
+        links[one][other] = links[other][one] = 1
+    say = broker.core.state.learn
+    say(Record(id, 1, 1, (0,), tuple(links[id].items())) for id in ring[1:])
+    assert host._wanted() == {ring[1], ring[4]}
+    say([Record(ring[1], 1, 2, (0,), tuple((other, MOST_COST) for other in links[ring[1]]))])
+    assert host._wanted() == {ring[1], ring[2], ring[4]}
+    broker.links.clear()
+    assert host._wanted() == {ring[2], ring[4]}
+
+
+def test_whether_others_hold_together_without_those_who_leave():
+    state = LinkState(1, 1)
+    state.set_links({2: 1, 4: 1})
+    state.learn([Record(2, 1, 1, (0,), ((1, 1), (3, 1))), Record(3, 1, 1, (0,), ((2, 1), (4, 1)))])
+    state.learn([Record(4, 1, 1, (0,), ((1, 1), (3, 1)))])
+    assert state.holds_together_without({1})
+    assert not state.holds_together_without({1, 3})
+    state.learn([Record(2, 1, 2, (0,), ((1, 1), (3, 1), (4, 1)))])
+    assert not state.holds_together_without({1, 3})  # one end only
+    state.learn([Record(4, 1, 2, (0,), ((1, 1), (2, 1), (3, 1)))])
+    assert state.holds_together_without({1, 3})
+    assert state.holds_together_without({1, 2, 3, 4})
+    assert state.retiring == set()
+    state.learn([Record(3, 1, 2, (0,), ((2, MOST_COST), (4, MOST_COST)))])
+    assert state.retiring == {3}
+
+
+@told
 async def test_a_link_that_is_wanted_again_stays():
     broker, link, network = await linked()
     broker.take(LinkUp(2, 1))
@@ -380,7 +456,7 @@ async def test_a_neighbour_that_asks_whether_it_has_everything_is_answered_behin
     link.data_received(frame(Kind.PING, b"last"))
     assert Kind.PONG not in network.said
     link.resume_writing()
-    assert network.said[-2:] == [Kind.FORWARD, Kind.PONG]
+    assert network.said[-3:] == [Kind.FORWARD, Kind.PING, Kind.PONG]  # and is asked the same
 
 
 @told

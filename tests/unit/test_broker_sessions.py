@@ -1,6 +1,7 @@
 """A client's connection, with a stand-in for the network: the order of answers, and when nothing is read."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -20,6 +21,7 @@ from mercast.wire.frames import FRAME_BYTES, Framing, Kind
 from mercast.wire.hello import VERSIONS, hello
 
 TOKEN = "a token"
+PATIENCE = 20
 EVENT = encode(ToPublish("quote", {"price": 1}))
 
 
@@ -252,10 +254,10 @@ def test_coming_again_brings_no_burst(loop):
 
 def test_a_token_keeps_its_pace_when_files_are_read_again_unless_its_rate_is_another(loop, tmp_path):
     async def story():
-        def written(rate, name="feed"):
+        async def written(rate, name="feed"):
             limits = {"publish_events_per_second": rate}
             file.write_text(with_token("", name, TOKEN, {"publish": ["*"]}, limits))
-            reloading.hang_up()
+            await reloading.read_all()
             [pace] = paces_for(broker, broker.security.tokens.find(hash_of(TOKEN)))
             return pace
 
@@ -263,14 +265,48 @@ def test_a_token_keeps_its_pace_when_files_are_read_again_unless_its_rate_is_ano
         file.write_text("tokens: {}")
         broker = Broker(BrokerConfig(id=1, matcher="scan", tokens=file))
         reloading = Reloading(broker)
-        first = written(10)
-        assert written(10) is first
-        assert written(20) is not first
+        first = await written(10)
+        assert await written(10) is first
+        assert await written(20) is not first
         file.write_text("tokens: {}")
-        reloading.hang_up()
+        await reloading.read_all()
         assert not broker.paces
 
     loop.run_until_complete(story())
+
+
+def test_files_are_read_beside_the_loop_and_one_after_the_other(loop, tmp_path, monkeypatch):
+    """Here nothing is read before the loop has gone on: in the loop, this would stand still for ever."""
+    went_on, reads = threading.Event(), []
+
+    async def story():
+        def read(config):
+            reads.append((config.tokens, threading.current_thread() is threading.main_thread()))
+            assert went_on.wait(PATIENCE)
+            return security(config)
+
+        files = [tmp_path / f"{number}.yaml" for number in range(3)]
+        for number, file in enumerate(files):
+            file.write_text(with_token("", "feed", TOKEN, {"publish": ["*"]}, {"publish_events_per_second": number}))
+        later = iter(files[1:])
+        broker = Broker(BrokerConfig(id=1, matcher="scan", tokens=files[0]))
+        reloading = Reloading(broker, lambda: BrokerConfig(id=1, matcher="scan", tokens=next(later)))
+        security = BrokerConfig.security
+        monkeypatch.setattr(BrokerConfig, "security", read)
+        watching = asyncio.create_task(reloading.watch())
+        reloading.hang_up()
+        while not reads:
+            await asyncio.sleep(0)
+        reloading.hang_up()  # while the one before is under way
+        went_on.set()
+        while broker.counters.reloads["done"] < 2:
+            await asyncio.sleep(0.01)
+        watching.cancel()
+        assert reads == [(file, False) for file in files[1:]]
+        assert broker.security.tokens.find(hash_of(TOKEN)).publish_events_per_second == 2
+        assert broker.config.tokens == files[2]
+
+    loop.run_until_complete(asyncio.wait_for(story(), PATIENCE))
 
 
 def test_a_token_whose_limit_is_gone_lets_what_waits_go_on(loop, monkeypatch):

@@ -30,14 +30,14 @@ broker(id=1, listen=anywhere, peer_listen=anywhere, admin_listen=anywhere, match
 
 
 @pytest.mark.parametrize(
-    ("preparing", "starting", "log"),
+    ("preparing", "starting"),
     [
-        ('send("SIGHUP", "SIGTERM")', "pass", ""),
-        ("pass", 'send("SIGHUP", "SIGTERM")', "read again"),
+        ('send("SIGHUP", "SIGTERM")', "pass"),
+        ("pass", 'send("SIGHUP", "SIGTERM")'),
     ],
     ids=["while code is compiled", "before it listens"],
 )
-def test_sighup_does_no_harm_and_sigterm_ends_it_well(preparing, starting, log):
+def test_sighup_does_no_harm_and_sigterm_ends_it_well(preparing, starting):
     program = PROGRAM.format(preparing=preparing, starting=starting)
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -48,7 +48,6 @@ def test_sighup_does_no_harm_and_sigterm_ends_it_well(preparing, starting, log):
         stdin=subprocess.DEVNULL,
     )
     assert "SIGHUP" in done.stdout
-    assert log in done.stdout + done.stderr
     assert done.returncode == 0
 
 

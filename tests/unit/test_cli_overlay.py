@@ -6,11 +6,9 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from observed import Link, Member, Pair, Session, StandIn, served
+from observed import Link, Member, Pair, Session, StandIn, answering, served
 
 from mercast.broker.config import BrokerConfig
 from mercast.cli.overlay import duration
@@ -102,31 +100,12 @@ def test_nobody_answers():
     assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
 
 
-@contextmanager
-def answering(status, body):
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
 @pytest.mark.parametrize(
     ("status", "body"), [(404, b"{}"), (200, b"<html>"), (200, b"[]"), (200, b"{}"), (200, b"\xff")]
 )
 def test_somebody_else_answers(status, body):
-    with answering(status, body) as address:
-        done = overlay("--admin", address)
+    with answering({}, (status, {}, body)) as (address, _):
+        done = overlay("--admin", str(address))
     assert done.returncode == 1
     assert done.stderr.startswith(f"what answers at {address} is not the admin port of a broker")
 

@@ -21,7 +21,7 @@ from mercast import (
     SubscriberTooSlow,
     Unacknowledged,
 )
-from mercast.client import aio, blocking
+from mercast.client import aio, blocking, brokers
 from mercast.content.event import EventId
 from mercast.protocol.rows import Dropped
 from mercast.wire import hello, replies
@@ -532,6 +532,50 @@ def test_a_broker_is_not_left_for_one_that_fails_before_all_is_settled(open_clie
                 pass
 
 
+@pytest.fixture
+def attempts(monkeypatch):
+    """Which attempt each dial was, counted from 0: pauses grow with that. Here there are none."""
+    counted = []
+    monkeypatch.setattr(brokers, "delay", lambda attempt: counted.append(attempt) or 0)
+    return counted
+
+
+def test_a_client_that_has_nowhere_to_go_waits_longer_each_time_and_stays(open_client, attempts):
+    with Broker(2) as second, Broker(1) as first:
+        second.answers[Kind.SUBSCRIBE] = lambda _request, _: second.cut()
+        with open_client(first.address) as c:
+            c.subscribe("stock.quote")
+            first.say(replies.drain([second.address]))
+            for _ in range(5):
+                second.wait_for(Kind.SUBSCRIBE)
+            assert c.publish("stock.quote") == Receipt(1, 1)
+            assert attempts[:5] == [0, 1, 2, 3, 4]
+
+
+def test_a_broker_is_not_left_for_one_that_is_to_be_left_as_well(open_client, attempts):
+    with Broker(2) as second, Broker(1) as first:
+        settled = second.answers[Kind.SUBSCRIBE]
+        second.answers[Kind.SUBSCRIBE] = lambda request, said: replies.drain([first.address]) + settled(request, said)
+        with open_client(first.address) as c:
+            c.subscribe("stock.quote")
+            first.say(replies.drain([second.address]))
+            for _ in range(4):
+                second.wait_for(Kind.LEAVE)
+            assert c.publish("stock.quote") == Receipt(1, 1)
+            assert attempts[:4] == [0, 1, 2, 3]
+            second.answers[Kind.SUBSCRIBE] = settled
+            while c.publish("stock.quote").broker != 2:
+                pass
+
+
+def test_after_a_while_of_calm_the_first_attempt_comes_soon_again(attempts):
+    pace = brokers.Pace()
+    for now in (100, 101, 105, 114, 125, 126):
+        pace.wait(now)
+        pace.tried(now)
+    assert attempts == [0, 1, 2, 3, 0, 1]
+
+
 # -- slow subscribers --------------------------------------------------------------------------------------------------
 
 EVENTS = 300
@@ -596,6 +640,31 @@ def test_a_broker_that_falls_silent_is_left(open_client, monkeypatch):
             second.wait_for(Kind.HELLO)
             second.wait_for(Kind.PING)
             assert first.heard.qsize() > 0
+
+
+def test_connections_are_looked_after_on_the_move(open_client, attempts, monkeypatch):
+    for module in (aio, blocking):
+        monkeypatch.setattr(module, "TICK", 0.02)
+        monkeypatch.setattr(module, "BEAT", 0.05)
+        monkeypatch.setattr(module, "SILENCE", 0.5)
+    with Broker(2) as second, Broker(1) as first:
+        for one in (first, second):
+            one.answers[Kind.PING] = lambda *_: b""
+        settled = second.answers[Kind.SUBSCRIBE]
+        second.answers[Kind.SUBSCRIBE] = lambda *_: b""
+        with open_client(first.address) as c:
+            c.subscribe("stock.quote")
+            first.say(replies.drain([second.address]))
+            second.wait_for(Kind.SUBSCRIBE)
+            first.wait_for(Kind.PING)
+            second.wait_for(Kind.PING)
+            del second.answers[Kind.PING]  # it says nothing more: another connection is made
+            second.wait_for(Kind.SUBSCRIBE)
+            assert c.publish("stock.quote") == Receipt(1, 1)
+            second.answers |= {Kind.SUBSCRIBE: settled, Kind.PING: first.answers[Kind.PING]}
+            second.cut()
+            while c.publish("stock.quote").broker != 2:
+                pass
 
 
 # -- asyncio alone -----------------------------------------------------------------------------------------------------

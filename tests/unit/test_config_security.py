@@ -69,12 +69,15 @@ def test_what_goes_together(given):
 
 def test_half_of_protection_is_told(given):
     def told(**flags):
-        return list(half_protected(load(None, {"id": 1, "listen": "10.0.0.1:1"} | flags)))
+        return [what for _, what in half_protected(load(None, {"id": 1, "listen": "10.0.0.1:1"} | flags))]
 
     assert "tokens travel without TLS" in told(**given["tokens"])[0]
     assert "TLS without tokens" in told(**given["tls"])[0]
     assert told(**given["tls"], **given["tokens"]) == told(**given["tls"], **given["client_ca"]) == []
     assert told(**given["tokens"], listen="127.0.0.1:1") == []
+    admin = {"listen": "127.0.0.1:1", "admin_listen": "10.0.0.1:2", "admin_token": "secret"}
+    assert "admin_token travels without TLS" in told(**admin)[0]
+    assert told(**admin, admin_cert=given["tls"]["tls_cert"], admin_key=given["tls"]["tls_key"]) == []
 
 
 def test_files_that_are_not_there():

@@ -103,7 +103,7 @@ def test_all_is_read(folder, tmp_path):
     tokens.write_text("tokens:\n")
     admin.write_text("secret\n")
     one, key, ca = folder / "one.pem", folder / "one.key", folder / "ca.pem"
-    read = read_security(Files(one, key, ca, one, key, ca, tokens, admin), ["a/b c"])
+    read = read_security(Files(one, key, ca, one, key, ca, tokens=tokens, admin_token=admin), ["a/b c"])
     assert read.clients.verify_mode is read.called.verify_mode is ssl.CERT_REQUIRED
     assert (len(read.tokens), read.admin) == (0, hash_of("secret"))
     assert read.expiry.keys() == {"tls_cert", "tls_client_ca", "peer_cert", "peer_ca"}

@@ -1,5 +1,6 @@
 """What is written is what is read, and brokers on the way change nothing."""
 
+import struct
 from datetime import UTC, datetime
 
 import orjson
@@ -34,12 +35,14 @@ from mercast.wire import replies, requests
 from mercast.wire.events import (
     PLAIN_BYTES,
     Passing,
+    are_plain,
     decode_content,
     decode_packet,
     decode_packets,
     encode_content,
     encode_packet,
     encoded_together,
+    have_values,
     read_contents,
 )
 from mercast.wire.frames import FRAME_BYTES, Framing, Kind, ProtocolError
@@ -136,8 +139,45 @@ def test_many_contents_are_read_as_each_of_them_is(written):
     many = read_contents([before + one for one, before in written], [len(before) for _, before in written])
     if many is not None:
         each = [decode_content(before + one, len(before), as_written=True) for one, before in written]
-        assert repr([(type_, read, payload) for type_, read, _, payload in many]) == repr([one[:3] for one in each])
+        assert repr(list(zip(many.types, many.attributes, many.payloads, strict=True))) == repr([o[:3] for o in each])
         assert {one[3:] for one in each} == {(PLAIN_BYTES, None)}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ('{"a":1},{"b":1', '"c":1}'),  # read together these are two objects, and neither is one
+        ('{"a":"}', '{","b":1}'),
+        ("{},{}", ""),
+        ('{"a":1}', ""),
+        ("", '{"a":1}'),
+        ('{"a":1}{', '},"b":{}'),
+        ('{"a":1}', "1,{}"),
+        ("{", "}"),
+    ],
+)
+def test_no_event_lends_another_its_attributes(written):
+    assert read_contents([content_of(one) for one in written], [0, 0]) is None
+
+
+@pytest.mark.parametrize("value", ['"}"', '"{"', '"{}"', '"},{"', '{"b":2}', '"[1]"', "[1]", "null", '""'])
+def test_brackets_in_values_are_values(value):
+    written = ['{"a":1}', f'{{"a":{value}}}', '{"a":2}']
+    read = read_contents([content_of(one) for one in written], [0, 0, 0])
+    assert read is not None
+    assert read.attributes == [orjson.loads(one) for one in written]
+    assert have_values(read) == (value not in ('{"b":2}', "[1]"))
+    assert are_plain(read) == (value not in ('{"b":2}', "[1]", "null"))
+
+
+def test_an_attribute_without_a_name_is_not_plain():
+    read = read_contents([content_of('{"a":1}'), content_of('{"":1}')], [0, 0])
+    assert read is not None
+    assert not are_plain(read)
+
+
+def content_of(attributes: str) -> bytes:
+    return struct.pack(">BHHHI", 11, 1, 0, 0, len(attributes)) + b"t" + attributes.encode()
 
 
 def test_contents_without_a_place_are_a_mistake():

@@ -20,9 +20,9 @@ from mercast import broker, wire
 from mercast.broker import sessions
 from mercast.broker.addresses import parse_address
 from mercast.broker.config import BrokerConfig
-from mercast.broker.local import free_addresses
 from mercast.broker.main import running
 from mercast.limits import DEFAULTS
+from mercast.processes import free_addresses
 from mercast.protocol.stimuli import REQUESTS
 from mercast.wire import events, peers, replies, requests
 from mercast.wire.door import RECORDS

@@ -1,6 +1,7 @@
 """Admin HTTP: liveness, readiness, metrics, overlay, tables, and what `mercast doctor` asks for. It only reads."""
 
 import asyncio
+from collections.abc import Callable
 from hmac import compare_digest
 from typing import Any
 
@@ -28,6 +29,8 @@ _OPEN = ("/livez", "/readyz")
 
 _BEARER = "Bearer "
 
+Behind = Callable[[Callable[[], asyncio.Protocol]], Callable[[], asyncio.Protocol]]
+
 _INDEX = f"""\
 mercast {__version__}, broker {{id}} of cluster {{cluster}}
 
@@ -54,14 +57,14 @@ class Admin:
         self._listener: asyncio.Server | None = None
         self._runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
 
-    async def start(self, address: Address) -> Address:
-        """The address that was bound: port 0 takes any. OSError if it cannot be."""
+    async def start(self, address: Address, behind: Behind = lambda make: make) -> Address:
+        """The address that was bound: port 0 takes any. OSError if it cannot be. `behind` puts TLS before it."""
         await self._runner.setup()
         assert self._runner.server is not None
         self._entrance = Entrance(self._runner.server, self._broker.config.handshake_seconds)
         loop = asyncio.get_running_loop()
         try:
-            self._listener = await loop.create_server(self._entrance, address.host, address.port)
+            self._listener = await loop.create_server(behind(self._entrance), address.host, address.port)
         except OSError:
             await self._runner.cleanup()
             raise

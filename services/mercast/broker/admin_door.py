@@ -20,7 +20,7 @@ class Entrance:
         self._silent: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
         """Who has not asked yet, and until when it may."""
 
-    def __call__(self) -> asyncio.BaseProtocol:
+    def __call__(self) -> asyncio.Protocol:
         if len(self._server.connections) >= MOST_CONNECTIONS:
             oldest = next(iter(self._silent), None)
             if oldest is None or not self._close(oldest):

@@ -6,7 +6,7 @@ one write. Nothing here waits, and there is no task or future for an event.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, cast
 
@@ -34,15 +34,17 @@ from mercast.protocol.effects import (
     Tap,
 )
 from mercast.protocol.messages import Forward
+from mercast.protocol.rows import Written
 from mercast.protocol.stimuli import Batch, Received, Stimulus, Tick
 from mercast.routing.core import Core
 from mercast.routing.strategies import strategy_named
 from mercast.security.state import Security
+from mercast.taps.taps import Taps
 from mercast.wire import replies
 
 log = structlog.get_logger()
 
-_PORTION = 256
+_PORTION = 1024
 """Events that are handled together: enough to share the cost of a turn, few enough for the processor's cache."""
 
 _FIRST_HOP = 1
@@ -86,6 +88,9 @@ class Broker:
         """When the timer goes off."""
         self._record: Recorder | None = None
         self.last_stimuli = LastStimuli(config.keep_stimuli, config.keep_stimuli_bytes) if config.keep_stimuli else None
+        self.taps: Taps | None = None
+        self._rows: Sequence[Any] = ()
+        """Of the turn, for the taps."""
         self._written: set[Outgoing] = set()
         """Sessions that something is to be said to in this turn."""
         self._does: dict[type, Callable[[Any], None]] = {
@@ -127,6 +132,8 @@ class Broker:
                 session.transport.abort()
         self._pending.clear()
         self.core = self._make_core(incarnation)
+        if self.taps is not None:
+            self.taps.begin_anew(self.taps.head._replace(incarnation=incarnation))
         self._begin()
 
     def _begin(self) -> None:
@@ -218,6 +225,10 @@ class Broker:
         for session in self._written:
             session.flush()
         self._written.clear()
+        if self._rows:
+            if self.taps is not None and isinstance(self._rows, Written):  # which tell of what has been written by now
+                self.taps.take(time.time_ns() // 1_000, self._rows.runs)
+            self._rows = ()
 
     def _to(self, client: str) -> Outgoing | None:
         """The session of a client that is still there, to be flushed at the end of the turn."""
@@ -228,13 +239,14 @@ class Broker:
 
     def _deliver(self, run: Iterator[Deliver]) -> None:
         """Events for clients: what costs most, so the fewest steps for each."""
-        client, session = None, None
+        client, session, delivered = None, None, 0
         for to, event, subscriptions in run:
             if to != client:
                 client, session = to, self._to(to)
             if session is not None:
                 session.out.append(replies.event(event, subscriptions))
-                self.counters.delivered += 1
+                delivered += 1
+        self.counters.delivered += delivered
 
     def _send(self, send: Send) -> None:
         link = self.links.get(send.neighbour)
@@ -274,7 +286,7 @@ class Broker:
         self._unlink(close.neighbour, close.reason)
 
     def _tap(self, tap: Tap) -> None:
-        """Rows go nowhere yet."""
+        self._rows = tap.rows
 
     # -- pressure ----------------------------------------------------------------------------------------------------
 

@@ -37,10 +37,12 @@ from mercast.content.types import Declaration
 from mercast.limits import DEFAULTS
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.split import Rule
+from mercast.protocol.tap_messages import Held
 from mercast.routing.settings import Settings
 from mercast.routing.strategies import strategy_named
 from mercast.security.errors import SecurityError
 from mercast.security.state import Files, Security, in_file, read_security
+from mercast.taps.settings import TapSettings, check_where
 
 __all__ = ["MOST_ID", "BrokerConfig", "ConfigError", "load"]
 
@@ -106,6 +108,10 @@ class BrokerConfig(BaseSettings):
     """The CA that other brokers must have a certificate of."""
     tokens: OptionalPath = None
     """A YAML file of tokens and what each may publish and subscribe to. With it, clients need one."""
+    admin_cert: OptionalPath = None
+    """The certificate that admin HTTP shows. With it, it is HTTPS only."""
+    admin_key: OptionalPath = None
+    """The key of `admin_cert`."""
     admin_token: str = Field(default="", repr=False)
     """The bearer token that admin HTTP asks for: a file that holds it (with a slash in its path), or the token."""
     insecure: bool = False
@@ -159,8 +165,49 @@ class BrokerConfig(BaseSettings):
     """A YAML file of type declarations."""
 
     # -- what is told of it ------------------------------------------------------------------------------------------
-    sampling: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.0
-    """Share of the events that the taps get rows of, from 0 to 1; traced events are always among them."""
+    taps: str = ""
+    """Where rows about all that the broker does go (docs/taps.md): kafka://host:9092, more servers after commas, or
+    file:///folder; empty for nowhere."""
+    sampling: Annotated[Annotated[FiniteFloat, Field(ge=0, le=1)] | None, BeforeValidator(_none_if_empty)] = None
+    """Share of the events that the taps get rows of, from 0 to 1; traced events are always among them. By default 1 if
+    there are taps, else 0."""
+    taps_prefix: str = Field(default="mercast", pattern=r"^[A-Za-z0-9._-]{1,200}$")
+    """What the names of the topics begin with."""
+    taps_partitions: int = Field(default=4, ge=1, le=1_000)
+    """Partitions of the topic of taps: as many as should be read at the same time."""
+    taps_replication: int = Field(default=1, ge=1, le=100)
+    """Copies that Kafka keeps of each topic, when it is made."""
+    taps_retention_hours: Seconds = 24.0
+    """Hours that Kafka keeps rows, when the topic is made."""
+    taps_compression: Literal["none", "gzip", "lz4"] = "none"
+    """Whether messages to Kafka are compressed: that costs processor time here, and saves network and disk there."""
+    taps_buffer_bytes: ByteSize = Field(default=ByteSize(32 * _MIB), ge=_MIB)
+    """What may wait to be shipped, some hundred thousand rows: enough for a restart of Kafka. Rows beyond it are lost,
+    which shows in their numbers."""
+    taps_file_bytes: ByteSize = Field(default=ByteSize(256 * _MIB), ge=_MIB)
+    """The size at which a file of taps is full and the next begins."""
+    taps_files: int = Field(default=4, ge=1)
+    """Files that are kept for each topic, the one that is written included."""
+    taps_attributes: Listed = ["all"]
+    """What the taps may hold of events: `all` attributes, `none`, or those listed."""
+    taps_filters: Listed = ["all"]
+    """Of subscriptions and advertisements: the filters of `all`, of `none`, or of those for the types listed."""
+    taps_clients: Listed = ["all"]
+    """Of clients: the ids of `all`, of `none`, or those listed."""
+    taps_tls: bool = False
+    """Whether Kafka is spoken to by TLS."""
+    taps_tls_ca: OptionalPath = None
+    """The CA of Kafka's certificate; by default those that the system trusts."""
+    taps_tls_cert: OptionalPath = None
+    """The certificate that Kafka is shown."""
+    taps_tls_key: OptionalPath = None
+    """The key of `taps_tls_cert`."""
+    taps_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = ""
+    """How Kafka is told who this is; empty for not at all."""
+    taps_sasl_user: str = ""
+    """The user's name."""
+    taps_sasl_password: str = Field(default="", repr=False)
+    """The password: a file that holds it (with a slash in its path), or the password."""
     record: OptionalPath = None
     """A file to write all stimuli to, for `mercast lab replay`; after a restart the broker goes on in it."""
     keep_stimuli: int = Field(default=5_000, ge=0)
@@ -289,6 +336,27 @@ class BrokerConfig(BaseSettings):
             raise ValueError("there is no such file")
         return value
 
+    @field_validator("taps")
+    @classmethod
+    def _check_taps(cls, value: str) -> str:
+        if value:
+            check_where(value)
+        return value
+
+    @field_validator("taps_tls_ca", "taps_tls_cert", "taps_tls_key")
+    @classmethod
+    def _check_taps_file(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_file():
+            raise ValueError("there is no such file")
+        return value
+
+    @field_validator("taps_sasl_password")
+    @classmethod
+    def _check_password(cls, value: str) -> str:
+        if in_file(value) and not Path(value).is_file():
+            raise ValueError("there is no file of that name; a password that is given as it is has no slash in it")
+        return value
+
     @field_validator("admin_token")
     @classmethod
     def _check_admin_token(cls, value: str) -> str:
@@ -311,13 +379,37 @@ class BrokerConfig(BaseSettings):
             peer_bytes=self.peer_bytes,
             all_peer_items=self.all_peer_items,
             all_peer_bytes=self.all_peer_bytes,
-            sampling=self.sampling,
+            sampling=(1.0 if self.taps else 0.0) if self.sampling is None else self.sampling,
+            control_rows=bool(self.taps),
             organise=self.organise,
             organise_every=self.organise_every,
             most_links=self.degree,
             clusters=tuple(one.number for one in self.clusters()),
             exports=read_rules(self.exports),
             imports=read_rules(self.imports),
+        )
+
+    def tap_settings(self) -> TapSettings:
+        """What the taps are told."""
+        password = self.taps_sasl_password
+        return TapSettings(
+            where=self.taps,
+            prefix=self.taps_prefix,
+            partitions=1 if self.taps.startswith("file:") else self.taps_partitions,  # a file has but one order
+            replication=self.taps_replication,
+            retention_hours=self.taps_retention_hours,
+            compression=self.taps_compression,
+            buffer_bytes=self.taps_buffer_bytes,
+            file_bytes=self.taps_file_bytes,
+            files=self.taps_files,
+            held=Held(*map(_allowed, (self.taps_attributes, self.taps_filters, self.taps_clients))),
+            tls=self.taps_tls,
+            tls_ca=self.taps_tls_ca,
+            tls_cert=self.taps_tls_cert,
+            tls_key=self.taps_tls_key,
+            sasl_mechanism=self.taps_sasl_mechanism,
+            sasl_user=self.taps_sasl_user,
+            sasl_password=Path(password).read_text(encoding="utf-8").strip() if in_file(password) else password,
         )
 
     def clusters(self) -> tuple[ClusterConfig, ...]:
@@ -347,6 +439,11 @@ class BrokerConfig(BaseSettings):
             return read_security(files, clusters, "" if files.admin_token else self.admin_token)
         except SecurityError as error:
             raise ConfigError(str(error)) from None
+
+
+def _allowed(listed: list[str]) -> frozenset[str] | None:
+    """None for all of them."""
+    return None if listed == ["all"] else frozenset(listed) - {"none"}
 
 
 _CHECKS = {"seeds": check_seeds, "members": check_members, "links": check_links}

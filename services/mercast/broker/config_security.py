@@ -20,11 +20,13 @@ class Secured(Protocol):
     peer_key: Path | None
     peer_ca: Path | None
     tokens: Path | None
+    admin_cert: Path | None
+    admin_key: Path | None
     admin_token: str
     insecure: bool
 
 
-_TOGETHER = (("tls_cert", "tls_key"), ("peer_cert", "peer_key", "peer_ca"))
+_TOGETHER = (("tls_cert", "tls_key"), ("peer_cert", "peer_key", "peer_ca"), ("admin_cert", "admin_key"))
 
 
 def exposed(config: Secured) -> Iterator[tuple[str, str]]:
@@ -54,14 +56,16 @@ def unprotected(config: Secured) -> dict[str, str]:
     return lack
 
 
-def half_protected(config: Secured) -> Iterator[str]:
-    """Of what is allowed, what an operator should know of."""
-    if parse_address(config.listen).is_loopback:
-        return
-    if config.tokens is not None and config.tls_cert is None:
-        yield "tokens travel without TLS: whoever can listen to the network can use them"
-    if config.tls_cert is not None and config.tokens is None and config.tls_client_ca is None:
-        yield "TLS without tokens: everybody who gets to this port may publish and subscribe"
+def half_protected(config: Secured) -> Iterator[tuple[str, str]]:
+    """Of what is allowed, what an operator should know of, by key."""
+    if not parse_address(config.listen).is_loopback:
+        if config.tokens is not None and config.tls_cert is None:
+            yield "listen", "tokens travel without TLS: whoever can listen to the network can use them"
+        if config.tls_cert is not None and config.tokens is None and config.tls_client_ca is None:
+            yield "listen", "TLS without tokens: everybody who gets to this port may publish and subscribe"
+    afar = config.admin_listen and not parse_address(config.admin_listen).is_loopback
+    if afar and config.admin_token and config.admin_cert is None:
+        yield "admin_listen", "admin_token travels without TLS: give admin_cert and admin_key (mercast cert)"
 
 
 def set_of(keys: tuple[str, ...], lacking: list[str]) -> list[str]:

@@ -45,6 +45,7 @@ class Draining:
             session.end(*STOPPED)
         await self._wait(self._all_gone, min(until, broker.now() + _TO_HANG_UP))
         if others:
+            await self._wait(self._others_hold_together, retired + _FOR_CLIENTS * seconds)
             # Once the neighbours see the overlay as this broker does, nothing more comes by here.
             await self._wait(lambda: all(_knows(one, retired) for one in broker.core.clusters), until)
         if not await self._wait(self._arrived, until):
@@ -62,6 +63,12 @@ class Draining:
 
     def _all_told(self) -> bool:
         return not any(session.queued for session in self._live)
+
+    def _others_hold_together(self) -> bool:
+        """Whether they reach each other without those who leave. Where links are given, they can make no others."""
+        core, config = self._broker.core, self._broker.config
+        made = [one.state for one, given in zip(core.clusters, config.clusters(), strict=True) if not given.links]
+        return all(state.holds_together_without(state.retiring | {core.me}) for state in made)
 
     def _arrived(self) -> bool:
         """Whether every neighbour has taken all."""

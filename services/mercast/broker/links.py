@@ -8,6 +8,7 @@ import structlog
 
 from mercast.broker.addresses import parse_address
 from mercast.broker.broker import Broker
+from mercast.broker.clashes import same_elsewhere
 from mercast.broker.on_the_way import OnTheWay
 from mercast.broker.outgoing import OutgoingLink, unacknowledged
 from mercast.membership.members import INCARNATIONS, Member, Members, from_json, to_json
@@ -39,8 +40,12 @@ _PRESSING_BYTES = 2 * 1024 * 1024
 _CALLERS_BYTES = 1024 * 1024
 """What may wait to be written to one that has called and is not linked."""
 
-_LAST = frame(Kind.PING, b"last")
-"""A link carries all in order: what was sent before it has arrived when it is answered."""
+_LAST = b"last"
+"""The PING of a side that is about to hang up. A link carries all in order: what was sent before it has arrived when it
+is answered."""
+
+_ASKING_BACK = frame(Kind.PING, b"mine")
+"""Of the side that is asked so: it shall know that what it has sent has arrived too."""
 
 
 class Refusal(Exception):  # noqa: N818 - it is said to the other side
@@ -100,7 +105,7 @@ class Link(OutgoingLink):
         self._proved: list[Identity] = []
         """Who the other side is, by its certificate."""
         self._owed: list[bytes] = []
-        """Answers to PINGs: they come after all events that were to be sent before."""
+        """Answers to PINGs, and a PING in return: they come after all events that were to be sent before."""
         self._asked = self._answered = False
         """Whether the last PING was sent, and answered."""
         self._framing = Framing()
@@ -213,6 +218,8 @@ class Link(OutgoingLink):
         if neighbour == config.id or (moved and neighbour in self.host.cluster.state.reachable):
             where = known.peer if known else self.host.peer_address
             raise Refusal("identity", f"broker {neighbour} is at {where} already: give each broker an id of its own")
+        if clash := same_elsewhere(self.broker, self.host.place, neighbour, hello.field(said, "peer", str, "")):
+            raise Refusal("identity", clash)
         number = hello.field(said, "number", int, self.host.number)  # which older brokers do not say
         if number != self.host.number:
             raise self._different("cluster-number", str(self.host.number), str(number), neighbour)
@@ -257,9 +264,12 @@ class Link(OutgoingLink):
                 if self._is_link():
                     self.host.learn(_members(hello.read_json(body).get("members")), self.neighbour)
             elif kind == Kind.PING:
+                if body == _LAST and self._is_link():
+                    self._owed.append(_ASKING_BACK)  # before the answer: then the other side hangs up
                 self._owed.append(pong(body))
             elif kind == Kind.PONG:
-                self._answered = True
+                self._answered |= body == _LAST
+                self._events.answered()
             elif kind == Kind.ERROR:
                 said = hello.read_json(body)
                 code, reason = said.get("code"), said.get("reason")
@@ -338,6 +348,8 @@ class Link(OutgoingLink):
             self.out.append(encoded)
             more += len(encoded)
         if self._owed and not self._events:
+            for _ in range(self._owed.count(_ASKING_BACK)):
+                self._events.ask()
             self.out += self._owed
             self._owed.clear()
 
@@ -386,7 +398,8 @@ class Link(OutgoingLink):
         """Whether the other side has read everything, before this one hangs up: it is asked once nothing waits here."""
         if not self._asked and not self.queued:
             self._asked = True
-            self.out.append(_LAST)
+            self.out.append(frame(Kind.PING, _LAST))
+            self._events.ask()
             self.flush()
         return self._answered
 

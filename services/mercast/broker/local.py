@@ -3,25 +3,22 @@
 All that was started ends with the `with` block, and with the thread that started it if that is killed.
 """
 
-import ctypes
-import errno
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any
 from urllib.request import urlopen
+
+from mercast.processes import end_with_parent, free_addresses
 
 Link = tuple[int, int]
 
@@ -31,16 +28,11 @@ PROFILE = "MERCAST_PROFILE"
 CLUSTER, BACKBONE = "cluster", "backbone"
 """Names of several clusters: cluster-1, cluster-2, …; and of the one that their edges are in."""
 
-_HOST = "127.0.0.1"
-_FREE = range(10_000, 32_000)
-"""Ports to choose from: below those that systems give to connections going out, which would take one in between."""
 _POLL = 0.05
 _ANSWER_WITHIN = 1.0
 _STOP_WITHIN = 10.0
 _TOLD = 2_000
 """Characters of a broker's log in an error."""
-
-_PR_SET_PDEATHSIG = 1
 
 
 class NotReady(Exception):  # noqa: N818 - reads better where it is caught
@@ -66,6 +58,12 @@ class Broker:
         if self.process is None:
             raise NotReady(f"broker {self.id} is not running")
         return self.process.pid
+
+    def metric(self, name: str) -> float:
+        """Of a metric without labels, as its admin port tells it."""
+        with urlopen(f"http://{self.admin}/metrics", timeout=_ANSWER_WITHIN) as answer:
+            lines: list[str] = answer.read().decode().splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
     def tail(self) -> str:
         """The end of its log."""
@@ -231,30 +229,6 @@ class Local:
                 process.wait()
         for broker in brokers:
             broker.process = None
-
-
-def free_addresses(count: int) -> list[str]:
-    """Addresses that nobody listens at now, by chance: others may look for some at the same time."""
-    drawn = (f"{_HOST}:{port}" for port in random.SystemRandom().sample(_FREE, len(_FREE)))
-    return list(islice((address for address in drawn if not in_use(address)), count))
-
-
-def in_use(address: str) -> bool:
-    """Whether somebody listens there now."""
-    host, _, port = address.rpartition(":")
-    with socket.socket() as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as brokers do
-        try:
-            one.bind((host, int(port)))
-        except OSError as error:
-            return error.errno == errno.EADDRINUSE
-        return False
-
-
-def end_with_parent() -> None:
-    """For `preexec_fn`: the new process gets SIGTERM when the thread that started it ends (Linux only)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _profiled(id: int) -> list[str]:

@@ -28,6 +28,7 @@ from mercast.broker.overlay import Overlay
 from mercast.broker.recorder import Recorder
 from mercast.broker.reloading import Reloading, Reread
 from mercast.broker.sessions import STOPPED, Session
+from mercast.broker.tapping import tapping
 from mercast.matching import prepare
 from mercast.overlay.cluster import NUMBER, place_of
 from mercast.security.state import Security
@@ -172,6 +173,8 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
         hosts += [Overlay(broker, one.place, peer_address, client_address) for one in broker.core.clusters]
         if config.admin_listen:
             await stack.enter_async_context(_admin(broker, config.admin_listen))
+        if config.taps:
+            await stack.enter_async_context(tapping(broker))
         broker.begin(
             record,
             lambda at: hosts[place_of(at)].link(at & NUMBER),
@@ -253,8 +256,8 @@ def _tell_of_security(config: BrokerConfig) -> None:
             log.info(f"{key} is for this machine only: {what}", address=where)
         elif where:
             log.warning(f"insecure: {key} can be reached by others, and {what}", address=where)
-    for warning in half_protected(config):
-        log.warning(warning, address=config.listen)
+    for key, warning in half_protected(config):
+        log.warning(warning, address=getattr(config, key))
 
 
 async def _listen(make: object, where: str, flag: str) -> tuple[asyncio.Server, int]:
@@ -286,8 +289,9 @@ def _shown(where: str, port: int) -> str:
 @asynccontextmanager
 async def _admin(broker: Broker, where: str) -> AsyncIterator[None]:
     admin = Admin(broker)
+    behind = partial(_behind_tls, broker, which=lambda security: security.admins)
     try:
-        await admin.start(parse_address(where))
+        await admin.start(parse_address(where), behind)
     except OSError as error:
         raise _cannot_listen(error, where, "--admin-listen") from None
     try:

@@ -44,6 +44,7 @@ class BrokerCollector(Collector):
         yield InfoMetricFamily("mercast_build", "The version that runs, and what it runs as.", labels)
         yield from self._events()
         yield from self._connections()
+        yield from self._taps()
         yield from self._overlay()
         yield from self._limits()
         yield from self._loop()
@@ -60,6 +61,16 @@ class BrokerCollector(Collector):
         ):
             yield CounterMetricFamily(f"mercast_events_{name}", what, value)
         yield _counters("mercast_events_dropped", "Events that went no further.", "reason", counters.dropped)
+
+    def _taps(self) -> Iterator[Metric]:
+        taps = self._broker.taps
+        if taps is not None:
+            shipper = taps.shipper
+            yield CounterMetricFamily("mercast_tap_rows_shipped", "Rows that the taps have shipped.", shipper.shipped)
+            yield CounterMetricFamily("mercast_tap_rows_lost", "Rows that the taps have lost.", shipper.lost)
+            waits, most = "Bytes of tap messages that wait to be shipped.", "How many may wait."
+            yield GaugeMetricFamily("mercast_tap_buffer_bytes", waits, shipper.bytes)
+            yield GaugeMetricFamily("mercast_tap_buffer_limit_bytes", most, shipper.most_bytes)
 
     def _connections(self) -> Iterator[Metric]:
         counters, broker = self._broker.counters, self._broker

@@ -8,6 +8,7 @@ from mercast.broker.counters import Counters
 from mercast.broker.last_stimuli import LastStimuli
 from mercast.routing.core import Core
 from mercast.security.state import Security
+from mercast.taps.taps import Taps
 
 
 class ObservedSession(Protocol):
@@ -42,6 +43,8 @@ class ObservedMember(Protocol):
     @property
     def clients(self) -> str: ...
     @property
+    def incarnation(self) -> int: ...
+    @property
     def also_in(self) -> tuple[str, ...]: ...
 
 
@@ -72,6 +75,8 @@ class Observed(Protocol):
 
     @property
     def last_stimuli(self) -> LastStimuli | None: ...
+    @property
+    def taps(self) -> Taps | None: ...
     @property
     def draining(self) -> bool: ...
     @property

@@ -1,6 +1,7 @@
 """The events of one link on their way out: which wait here, which the network was given, which the neighbour has read.
 
 Heart-beats tell how far the neighbour has read: its echo of one means that it has also read what went before that one.
+So does its answer to a question; that is how it is known at once, before a link is given up.
 """
 
 from collections import deque
@@ -8,7 +9,8 @@ from collections import deque
 from mercast.protocol.messages import Forward
 
 _BEATS = 64
-"""Heart-beats without an echo that are remembered: one a second, of a neighbour that is given up after some."""
+"""Heart-beats without an echo that are remembered, and questions: one a second, of a neighbour that is given up after
+some."""
 
 
 class OnTheWay:
@@ -22,6 +24,8 @@ class OnTheWay:
         """Events in all that the network was given, and those that the neighbour has surely read."""
         self._beats: deque[tuple[float, int]] = deque(maxlen=_BEATS)
         """When heart-beats were sent, and how many events went before each."""
+        self._asked: deque[int] = deque(maxlen=_BEATS)
+        """How many events went before each question that is not answered yet."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -48,7 +52,15 @@ class OnTheWay:
 
     def echoed(self, sent: float) -> None:
         while self._beats and self._beats[0][0] <= sent:
-            self._read = self._beats.popleft()[1]
+            self._read = max(self._read, self._beats.popleft()[1])
+
+    def ask(self) -> None:
+        self._asked.append(self._events)
+
+    def answered(self) -> None:
+        """Answers come in the order of the questions."""
+        if self._asked:
+            self._read = max(self._read, self._asked.popleft())
 
     def end(self, upto: int) -> tuple[tuple[Forward, ...], int]:
         """The link is no more. What surely has not left, for it begins beyond so many bytes; and how many other events

@@ -13,6 +13,7 @@ import structlog
 
 from mercast.broker.addresses import parse_address
 from mercast.broker.broker import Broker
+from mercast.broker.clashes import clashes
 from mercast.broker.links import ASKING, IN_HELLO, LINKING, Link
 from mercast.broker.seeking import LATE, SOON, Seeking, until
 from mercast.membership.members import Member, to_json
@@ -98,16 +99,23 @@ class Overlay:
     # -- who should be a neighbour -----------------------------------------------------------------------------------
 
     def _wanted(self) -> set[int]:
-        pairs = self._config.links
+        pairs, links = self._config.links, self.links
         if pairs:
             wanted = {one + other - self._me for one, other in pairs if self._me in (one, other)}
         else:
-            present = self.members.present(self.broker.now())
-            wanted = neighbours({self._me, *present}, self._me, self.broker.config.degree)
+            leaving = self._leaving()
+            present = self.members.present(self.broker.now()) - leaving
+            # Those who leave hang up themselves: until then their clients and their events go by these links.
+            wanted = neighbours({self._me, *present}, self._me, self.broker.config.degree) | (leaving & links.keys())
         if self._organises:
             self._closed &= self.cluster.state.reachable  # whoever is not gets its links back
             wanted = (wanted | self._opened) - self._closed
         return wanted & self.members.keys()
+
+    def _leaving(self) -> set[int]:
+        """Members without whom the overlay is to be built at once: a crashed one may be back soon, these say that they
+        go. Where links move, the dearest may be something else."""
+        return set() if self._organises else self.cluster.state.retiring
 
     def _rewire(self) -> None:
         wanted, links = self._wanted(), self.links
@@ -145,8 +153,11 @@ class Overlay:
         while True:
             await asyncio.sleep(_WATCH)
             now = broker.now()
-            members.see(self.cluster.state.reachable, now)
+            leaving = self._leaving()
+            members.see(self.cluster.state.reachable - leaving, now)
+            members.leave(leaving)
             overfull = self._tell_of(overfull)
+            self._tell_of_clashes()
             self.ready()  # from the moment it is, whether anybody asks or not
             lost = members.keys() - members.present(now) - members.fixed
             since = {id: since.get(id, now) for id in lost}
@@ -174,6 +185,13 @@ class Overlay:
                 bytes=size,
             )
         return overfull
+
+    def _tell_of_clashes(self) -> None:
+        """By the home of an edge, for all its clusters."""
+        if self._also_in and not self.place:
+            for clash in clashes(self.broker):
+                if self.broker.said.first("clash", clash):
+                    log.error("clusters that do not go together", reason=clash)
 
     # -- links -------------------------------------------------------------------------------------------------------
 
@@ -224,7 +242,8 @@ class Overlay:
     def greeted(self, link: Link, role: str) -> None:
         """Both sides know each other now."""
         neighbour = link.neighbour
-        self.members.see((neighbour,), self.broker.now())
+        if neighbour not in self._leaving():
+            self.members.see((neighbour,), self.broker.now())
         if role == ASKING or link.role == ASKING:
             link.close()  # all has been said
         else:

@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Any
 
 from mercast import __version__
+from mercast.broker.clashes import clashes
 from mercast.broker.observed import Observed
 from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.linkstate import LinkState
@@ -26,6 +27,7 @@ def overview(broker: Observed) -> dict[str, Any]:
     return {
         "broker": _self(broker),
         **_cluster(broker, home),
+        "clashes": clashes(broker),
         "others": [name | view for name, view in zip(numbered, views, strict=True)],
     }
 

@@ -1,6 +1,7 @@
 """Tokens, rules and certificates are read again when their files change, or on SIGHUP. Connections stay.
 
-What is wrong changes nothing: it is logged and counted, and what was read before goes on to count.
+What is wrong changes nothing: it is logged and counted, and what was read before goes on to count. Files are read in a
+thread, for there may be thousands of tokens; one change after the other, and it counts from a moment in the loop.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
 from mercast.broker.config_security import exposed
 from mercast.broker.config_sources import ConfigError
+from mercast.broker.seeking import until
 from mercast.broker.sessions import Session
 from mercast.security.reload import LOOK, Watch
 from mercast.security.state import Files
@@ -32,17 +34,25 @@ class Reloading:
         broker.types_changed = self._review
         self._watch = Watch(self._config.security_files())
         broker.security = self._config.security()
+        self._hung_up = asyncio.Event()
 
     async def watch(self) -> None:
         while True:
-            await asyncio.sleep(LOOK)
-            if self._watch.changed():
-                self._read(self._config)
+            await until(self._hung_up, LOOK)
+            if self._hung_up.is_set():
+                self._hung_up.clear()
+                await self.read_all()
+            elif self._watch.changed():
+                await self._read(self._config)
 
     def hang_up(self) -> None:
-        """SIGHUP: the configuration is read again too."""
+        """SIGHUP: everything is to be read again, as soon as what is being read has been."""
+        self._hung_up.set()
+
+    async def read_all(self) -> None:
+        """The configuration too."""
         try:
-            config = self._reread() if self._reread is not None else self._config
+            config = await asyncio.to_thread(self._reread) if self._reread is not None else self._config
         except ConfigError as error:
             self._failed(error)
             return
@@ -55,12 +65,12 @@ class Reloading:
         if mistakes := [f"{key}: {what}" for key, what in exposed(config)]:  # with what could not change
             self._failed(ConfigError("; ".join(mistakes)))
             return
-        self._read(config)
+        await self._read(config)
 
-    def _read(self, config: BrokerConfig) -> None:
+    async def _read(self, config: BrokerConfig) -> None:
         self._watch.see(config.security_files())
         try:
-            security = config.security()
+            security = await asyncio.to_thread(config.security)
         except ConfigError as error:
             self._watch.go_back_to(self._config.security_files())
             self._failed(error)

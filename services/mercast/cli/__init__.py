@@ -18,6 +18,8 @@ _COMMANDS = {
         ),
         ("token", "token:token", "Make a token for clients, and write its hash into a file."),
         ("cert", "cert:cert", "Make certificates for brokers and clients, and a CA for them."),
+        ("taps", "taps:app", "Make the topics that brokers write rows to."),
+        ("kafka", "kafka:kafka", "Run a Kafka of one node on this machine, for taps."),
         ("overlay", "overlay:overlay", "Show brokers, links and tables, as a broker sees them."),
         ("doctor", "doctor.command:doctor", "Look at brokers, say what is wrong, and make a bundle for support."),
     ],
@@ -30,6 +32,8 @@ _COMMANDS = {
     Group("Measure", sort_key=3): [
         ("demo", "demo.command:demo", "Brokers, publishers and subscribers at work, for a short while."),
         ("bench", "bench:app", "Measure speed, beside a yardstick in the same run."),
+        ("metrics", "metrics:metrics", "Show live metrics of brokers, from their taps in Kafka, by Spark."),
+        ("audit", "audit:audit", "Check every delivery of brokers, from their taps, by Spark."),
         ("lab", "lab:app", "Run the papers' experiments; replay a recorded broker."),
     ],
 }
@@ -39,7 +43,7 @@ for _group, _commands in _COMMANDS.items():
     for _name, _place, _help in _commands:
         app.command(f"mercast.cli.{_place}", name=_name, help=_help, group=_group)
 
-_EXTRAS = {"networkx": "lab", "plotly": "lab"}
+_EXTRAS = {"networkx": "lab", "plotly": "lab", "aiokafka": "kafka", "pyspark": "streaming"}
 """What brings a library, where it is not the broker's extra."""
 
 

@@ -1,21 +1,31 @@
 """Asking the admin port of a broker."""
 # ruff: noqa: N818 - names that say what has happened
 
+import ssl
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from urllib.request import BaseHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 from mercast.broker.addresses import ADMIN_PORT, Address, parse_address
+from mercast.client.errors import MercastError
+from mercast.client.options import default_context
 from mercast.security.state import in_file
+from mercast.security.tls import reason
 
 _SECONDS = 5.0
 """To wait for an answer, and for each further piece of it."""
 
 _MOST_BYTES = 256 * 1024 * 1024
 """Of an answer: more than a broker says, and bearable."""
+
+
+class ByTls(Address):
+    """An address that was given as https://…"""
+
+    __slots__ = ()
 
 
 class AdminError(Exception):
@@ -48,7 +58,17 @@ class NotOurs(AdminError):
 
     def __init__(self, address: Address) -> None:
         told = "is not the admin port of a broker (mercast broker --admin-listen …)"
+        if type(address) is not ByTls:
+            told += "; or it wants TLS: write https://…"
         super().__init__(f"what answers at {address} {told}")
+
+
+class NoTls(AdminError):
+    answers = False
+    do = "see that MERCAST_CA names the CA of the broker's admin_cert"
+
+    def __init__(self, address: Address, why: str) -> None:
+        super().__init__(f"no TLS with the admin port at {address}: {why}")
 
 
 class NotServed(NotOurs):
@@ -68,9 +88,17 @@ class _Stay(HTTPRedirectHandler):
 
 def fetch(address: Address, path: str, token: str) -> bytes:
     """Directly: an admin port is not behind a proxy, whatever the environment says of those."""
-    request = Request(f"http://{address}/{path}", headers={"Authorization": f"Bearer {token}"} if token else {})
+    scheme = "http"
+    handlers: list[BaseHandler] = [ProxyHandler({}), _Stay()]
+    if type(address) is ByTls:
+        scheme = "https"
+        try:
+            handlers.append(HTTPSHandler(context=default_context()))
+        except MercastError as error:
+            raise NoTls(address, str(error)) from None
+    request = Request(f"{scheme}://{address}/{path}", headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with build_opener(ProxyHandler({}), _Stay()).open(request, timeout=_SECONDS) as answer:
+        with build_opener(*handlers).open(request, timeout=_SECONDS) as answer:
             said: bytes = answer.read(_MOST_BYTES + 1)
     except HTTPError as error:
         with error:
@@ -79,7 +107,10 @@ def fetch(address: Address, path: str, token: str) -> bytes:
             raise NotServed(address, f"{error.code} {error.reason}") from None
     except (HTTPException, ValueError):
         raise NotOurs(address) from None
-    except (URLError, OSError):
+    except (URLError, OSError) as error:
+        why = error.reason if isinstance(error, URLError) else error
+        if isinstance(why, ssl.SSLError):
+            raise NoTls(address, reason(why)) from None
         raise NoAnswer(address) from None
     if len(said) > _MOST_BYTES:
         raise NotServed(address, f"more than {_MOST_BYTES} bytes")
@@ -87,11 +118,12 @@ def fetch(address: Address, path: str, token: str) -> bytes:
 
 
 def parse_admin(text: str) -> Address:
-    """host:port or http://host:port; ValueError says what would be right."""
-    where = text.removeprefix("http://").rstrip("/")
+    """host:port, http://host:port or https://host:port; ValueError says what would be right."""
+    where = text.removeprefix("http://").removeprefix("https://").rstrip("/")
     if "@" in where:
         raise ValueError("there is no user or password in the address of an admin port: use --admin-token")
-    return parse_address(where, ADMIN_PORT)
+    address = parse_address(where, ADMIN_PORT)
+    return ByTls(*address) if text.startswith("https://") else address
 
 
 def read_token(given: str) -> str:

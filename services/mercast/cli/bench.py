@@ -137,6 +137,84 @@ def chain(
 
 
 @app.command
+def taps(
+    *,
+    subscriptions: int = 1_000,
+    runs: int = 5,
+    seconds: float = 3.0,
+    compression: Literal["none", "gzip", "lz4"] = "none",
+    seed: int = 1,
+    json: Path | None = None,
+) -> None:
+    """Measure what taps to Kafka cost three live brokers in a line, beside the same without taps.
+
+    Parameters
+    ----------
+    subscriptions
+        Stock subscriptions of one client at the far end.
+    runs
+        Runs without taps, with rows of all events and of a tenth in turn; medians count.
+    seconds
+        Seconds of each run.
+    compression
+        Of messages to Kafka.
+    seed
+        Seed of subscriptions and events.
+    json
+        Write the result to this file too.
+    """
+    from mercast.kafka import KafkaError
+    from mercast_loadtest.bench.live import print_taps
+    from mercast_loadtest.bench.taps import measure
+
+    _check_place(json)
+    _check_live(subscriptions=subscriptions, runs=runs, seconds=seconds)
+    try:
+        result = measure(subscriptions=subscriptions, runs=runs, seconds=seconds, seed=seed, compression=compression)
+    except KafkaError as error:
+        sys.exit(f"mercast bench: {error}")
+    print_taps(result)
+    _write(json, result, seed)
+
+
+@app.command
+def audit(
+    *, subscriptions: int = 1_000, events: int = 1_000_000, memory: str = "2g", seed: int = 1, json: Path | None = None
+) -> None:
+    """Measure how long the audit takes, of invented taps in files.
+
+    Parameters
+    ----------
+    subscriptions
+        Of clients at five brokers, each with a filter of its own.
+    events
+        Published at all of them.
+    memory
+        That Spark may use.
+    seed
+        Seed of both.
+    json
+        Write the result to this file too.
+    """
+    from mercast.kafka import KafkaError
+    from mercast_loadtest.bench.audit import measure
+    from mercast_loadtest.bench.report import print_audit
+    from mercast_streaming.spark import SparkError
+
+    _check_place(json)
+    if subscriptions < 2 or events < 1:  # noqa: PLR2004 - a client has two
+        sys.exit("mercast bench: there must be at least two subscriptions and an event")
+    try:
+        result = measure(subscriptions=subscriptions, events=events, seed=seed, memory=memory, tell=_tell)
+    except (KafkaError, SparkError) as error:
+        sys.exit(f"mercast bench: {error}")
+    print_audit(result)
+    _write(json, result, seed)
+    if not result.exact:
+        sys.exit("mercast bench: the audit found something else than what had gone wrong")
+
+
+@app.command
 def forward(
     *, runs: int = 5, seconds: float = 3.0, rate: float = 10_000.0, seed: int = 1, json: Path | None = None
 ) -> None:
@@ -291,6 +369,49 @@ def crowd(
 
 
 @app.command
+def metrics(
+    *,
+    rows: int = 2_000_000,
+    runs: int = 3,
+    seconds: int = 40,
+    rate: int = 1_000,
+    master: str = "local[2]",
+    store: Literal["hdfs", "rocksdb"] = "hdfs",
+    seed: int = 1,
+    json: Path | None = None,
+) -> None:
+    """Measure the live metrics of taps in a Kafka of its own, beside a bare count of rows by window.
+
+    Parameters
+    ----------
+    rows
+        Tap rows in the topic, about so many.
+    runs
+        Runs of metrics and count in turn; medians count.
+    seconds
+        Seconds of taps that come live.
+    rate
+        Events a second in these, of five to six rows each.
+    master
+        Spark's master.
+    store
+        Where Spark keeps its state.
+    seed
+        Seed of the taps.
+    json
+        Write the result to this file too.
+    """
+    from mercast_loadtest.bench.live import print_metrics
+    from mercast_loadtest.bench.metrics import measure
+
+    _check_place(json)
+    _check_live(rows=rows - 9_999, runs=runs, seconds=seconds - 24, rate=rate)
+    result = measure(rows=rows, runs=runs, seconds=seconds, rate=rate, master=master, store=store, seed=seed)
+    print_metrics(result)
+    _write(json, result, seed)
+
+
+@app.command
 def all(*, json: Path | None = None, largest: int = 1_000_000) -> None:
     """Every bench that the docs quote, one process each (several minutes).
 
@@ -328,3 +449,7 @@ def _check_place(file: Path | None) -> None:
     """Better now than when the work is done."""
     if file is not None and (file.is_dir() or not file.parent.is_dir()):
         sys.exit(f"mercast bench: {file} cannot be written: name a file in a folder that there is")
+
+
+def _tell(what: str) -> None:
+    sys.stderr.write(f"{what} …\n")

@@ -25,6 +25,8 @@ def broker(
     peer_key: Path | None = None,
     peer_ca: Path | None = None,
     tokens: Path | None = None,
+    admin_cert: Path | None = None,
+    admin_key: Path | None = None,
     admin_token: str | None = None,
     insecure: bool | None = None,
     members: str | None = None,
@@ -46,7 +48,26 @@ def broker(
     covering: bool | None = None,
     matcher: Literal["index", "scan"] | None = None,
     types: Path | None = None,
+    taps: str | None = None,
     sampling: float | None = None,
+    taps_prefix: str | None = None,
+    taps_partitions: int | None = None,
+    taps_replication: int | None = None,
+    taps_retention_hours: float | None = None,
+    taps_compression: Literal["none", "gzip", "lz4"] | None = None,
+    taps_buffer_bytes: str | None = None,
+    taps_file_bytes: str | None = None,
+    taps_files: int | None = None,
+    taps_attributes: str | None = None,
+    taps_filters: str | None = None,
+    taps_clients: str | None = None,
+    taps_tls: bool | None = None,
+    taps_tls_ca: Path | None = None,
+    taps_tls_cert: Path | None = None,
+    taps_tls_key: Path | None = None,
+    taps_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None,
+    taps_sasl_user: str | None = None,
+    taps_sasl_password: str | None = None,
     record: Path | None = None,
     keep_stimuli: int | None = None,
     keep_stimuli_bytes: str | None = None,
@@ -109,6 +130,10 @@ def broker(
         The CA that other brokers must have a certificate of.
     tokens
         A YAML file of tokens; clients need one of them.
+    admin_cert
+        The certificate that admin HTTP shows; makes it HTTPS.
+    admin_key
+        Its key.
     admin_token
         What admin HTTP asks for: a file that holds it (with a slash in its path), or the token itself.
     insecure
@@ -151,8 +176,46 @@ def broker(
         How events are matched.
     types
         A YAML file of type declarations.
+    taps
+        Where rows about all that the broker does go: kafka://host:port or file:///folder.
     sampling
         Share of the events that the taps get rows of.
+    taps_prefix
+        What the names of the topics begin with.
+    taps_partitions
+        Partitions of the topic of taps.
+    taps_replication
+        Copies that Kafka keeps of each topic.
+    taps_retention_hours
+        Hours that Kafka keeps rows.
+    taps_compression
+        Whether messages to Kafka are compressed.
+    taps_buffer_bytes
+        What may wait to be shipped.
+    taps_file_bytes
+        The size at which a file of taps is full.
+    taps_files
+        Files that are kept for each topic.
+    taps_attributes
+        What the taps may hold of events: all attributes, none, or names with commas.
+    taps_filters
+        The filters that they may hold: all, none, or those for types with commas.
+    taps_clients
+        The client ids that they may hold: all, none, or ids with commas.
+    taps_tls
+        Speak to Kafka by TLS.
+    taps_tls_ca
+        The CA of Kafka's certificate.
+    taps_tls_cert
+        The certificate that Kafka is shown.
+    taps_tls_key
+        Its key.
+    taps_sasl_mechanism
+        How Kafka is told who this is.
+    taps_sasl_user
+        The user's name.
+    taps_sasl_password
+        The password: a file that holds it (with a slash in its path), or the password itself.
     record
         A file to write all stimuli to, for `mercast lab replay`.
     keep_stimuli

@@ -34,6 +34,7 @@ def local(
     degree: int = 6,
     organise: Literal["off", "carried", "paper"] = "off",
     port: int = 7470,
+    taps: str = "",
 ) -> None:
     """Run brokers on this machine as processes, linked to each other, until Ctrl-C.
 
@@ -53,6 +54,8 @@ def local(
         Whether links move to where the traffic is, and by which rule.
     port
         Where clients find the first broker; the others' ports follow. 0 takes any that are free.
+    taps
+        Where rows about all that the brokers do go: kafka://host:port or file:///folder.
     """
     from mercast.broker.config import load
     from mercast.broker.config_sources import ConfigError
@@ -69,7 +72,7 @@ def local(
         _stop(f"--strategy {strategy} knows one cluster only: use merc for {clusters}")
     strategy = strategy or ("merc" if clusters > 1 else "ddbr")
     try:
-        load(None, {"id": 1, "strategy": strategy, "degree": degree, "organise": organise})
+        load(None, {"id": 1, "strategy": strategy, "degree": degree, "organise": organise, "taps": taps})
     except ConfigError as error:
         _stop(str(error))
     count = brokers * clusters
@@ -78,7 +81,7 @@ def local(
     if port != 0:
         _check_ports(port, count)
         addresses = partial(_addresses, port)
-    options = ["--degree", str(degree), "--organise", organise]
+    options = ["--degree", str(degree), "--organise", organise, *(["--taps", taps] if taps else [])]
     mesh = Local(brokers, clusters=clusters, edges=edges, strategy=strategy, options=options, addresses=addresses)
     try:
         with interruptible(), ExitStack() as ends:
@@ -109,7 +112,7 @@ def _addresses(first: int, id: int) -> tuple[str, str, str]:
 
 def _check_ports(first: int, brokers: int) -> None:
     """Before anything is started."""
-    from mercast.broker.local import in_use
+    from mercast.processes import in_use
 
     most = _LAST - _ports(0, brokers)[-1]
     if not 0 < first <= most:
@@ -133,7 +136,13 @@ def _url(client: str) -> str:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """SIGTERM ends it as Ctrl-C does, which asyncio handles in its own way."""
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def end(*_: object) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as scripts have it for what they start with &
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:

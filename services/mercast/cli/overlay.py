@@ -28,7 +28,7 @@ def overlay(
     Parameters
     ----------
     admin
-        The admin address of the broker.
+        The admin address of the broker; by TLS, https://host:port, with the CA that MERCAST_CA names.
     admin_token
         What its admin port asks for: a file that holds it (with a slash in its path), or the token itself.
     json
@@ -75,6 +75,8 @@ def show(seen: dict[str, Any], tables: dict[str, Any]) -> None:
         clusters = ", ".join(f"{one['cluster']} ({one['number']})" for one in others)
         carried = "; ".join(f"{key} {', '.join(me[key]) or 'nothing'}" for key in ("exports", "imports"))
         console.print(f"edge to {clusters}; {carried}", markup=False)
+    for clash in seen.get("clashes", []):
+        console.print(f"WRONG: {clash}", markup=False)
     for view in (seen, *others):
         title = f" of cluster {view.get('cluster', me['cluster'])}" if others else ""
         for table in (_brokers(me["id"], view, title), _links(me["id"], view, title), _edges(view, title)):

@@ -64,7 +64,9 @@ class Client:
         """Whether another is wanted: it was lost, or its broker has asked for it."""
         self._last = how.addresses[0]
         self._why = "not connected yet"
+        self._pace = brokers.Pace()
         self._keeper: asyncio.Task[None] | None = None
+        self._watcher: asyncio.Task[None] | None = None
         self._hops: Callable[[Hop], None] | None = None
         self._introduced: dict[str, asyncio.Task[None] | None] = {}
         """Types that this client has published; while the first event waits to be sent, with what it waits for."""
@@ -80,6 +82,7 @@ class Client:
             self._adopt(connection)
             self._make_current(connection)
             self._keeper = asyncio.create_task(self._keep(), name="mercast: keeps the connection")
+            self._watcher = asyncio.create_task(self._watch(), name="mercast: watches connections")
         return self
 
     async def __aexit__(
@@ -202,9 +205,11 @@ class Client:
         if self._closed:
             return
         self._closed = True
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.wait([self._keeper])
+        tasks = [task for task in (self._keeper, self._watcher) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         self._standing.end(Closed("the client was closed"))
         self._ready.set()  # who waits for a connection shall see that there will be none
         await asyncio.gather(*(connection.leave() for connection in self._live))
@@ -317,17 +322,18 @@ class Client:
     # -- connections -------------------------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        """Sees to it that there is a connection, and that its broker is alive."""
+        """Sees to it that there is a connection."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(TICK):
-                    await self._wanting.wait()
-            if not self._wanting.is_set():
-                self._tick()
-                continue
+            await self._wanting.wait()
             self._wanting.clear()
             if self._current is None or self._current.session.moving is not None:
                 await self._renew(self._current)
+
+    async def _watch(self) -> None:
+        """Sees to it that brokers are alive, while this client moves too."""
+        while True:
+            await asyncio.sleep(TICK)
+            self._tick()
 
     async def _renew(self, old: "_Connection | None") -> None:
         """Change to another connection. The old one, if there still is one, is used until the new one is settled."""
@@ -336,6 +342,8 @@ class Client:
         if old is not None:
             with suppress(MercastError):
                 await self._answered(new.session.settled(), self._how.timeout + SETTLE_WITHIN)
+            if new.session.drained and old.lost is None:
+                await new.leave()  # no better than where this client is
         if new.lost is not None:
             self._wanting.set()
             return
@@ -347,17 +355,18 @@ class Client:
             await old.leave()
 
     async def _dial_until_answered(self, old: "_Connection | None") -> "_Connection":
-        attempt = 0
-        moving = old.session.moving if old is not None else None
+        now = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(brokers.delay(attempt))
+            await asyncio.sleep(self._pace.wait(now()))
+            moving = (old.session.moving if old is not None else None) or ()
+            leaving = old.session if old is not None and old.lost is None and old.session.drained else None
             try:
-                leaving = old.session if old is not None and old.lost is None and old.session.drained else None
-                return await self._dial(self._brokers.again(self._last, moving or ()), leaving)
+                return await self._dial(self._brokers.again(self._last, moving), leaving)
             except MercastError as reason:
                 self._why = str(reason)
                 log.info("%s", reason)
-            attempt += 1
+            finally:
+                self._pace.tried(now())
 
     async def _dial(self, addresses: Iterable[Address], leaving: Session | None = None) -> "_Connection":
         """The first broker that answers, but not the one that is being left while that is still there."""
@@ -404,6 +413,7 @@ class Client:
     def _make_current(self, connection: "_Connection") -> None:
         self._current = connection
         self._ready.set()
+        self.look_at(connection)  # it may have been told to go before
 
     def gone(self, connection: "_Connection", why: str) -> None:
         """A connection has ended."""

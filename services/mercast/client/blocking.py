@@ -64,11 +64,13 @@ class Client:
         self._hops: Callable[[Hop], None] | None = None
         self._introduced: dict[str, threading.Event] = {}
         """Types that this client has published; set, once they are advertised."""
+        self._pace = brokers.Pace()
         self._closed = False
         first = self._dial(self._brokers.at_first())
         self._adopt(first)
         self._make_current(first)
         threading.Thread(target=self._keep, name="mercast: keeps the connection", daemon=True).start()
+        threading.Thread(target=self._watch, name="mercast: watches connections", daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -297,17 +299,22 @@ class Client:
     # -- connections -------------------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Sees to it that there is a connection, and that its broker is alive."""
-        while not self._closed:
+        """Sees to it that there is a connection."""
+        while True:
             with self.lock:
-                wanted = self._wanting.wait_for(lambda: self._closed or self._is_wanting(), TICK)
+                self._wanting.wait_for(lambda: self._closed or self._is_wanting())
                 old = self._current
             if self._closed:
                 return
-            if wanted:
-                self._renew(old)
-            else:
-                self._tick()
+            self._renew(old)
+
+    def _watch(self) -> None:
+        """Sees to it that brokers are alive, while this client moves too."""
+        while True:
+            with self.lock:
+                if self._wanting.wait_for(lambda: self._closed, TICK):
+                    return
+            self._tick()
 
     def _is_wanting(self) -> bool:
         return self._current is None or self._current.session.moving is not None
@@ -323,6 +330,8 @@ class Client:
                 settled = new.session.settled()
             with suppress(MercastError):
                 self._answered(settled, self._how.timeout + SETTLE_WITHIN)
+            if new.session.drained and old.lost is None:
+                new.leave()  # no better than where this client is
         if not self._make_current(new):
             return
         if old is not None and old.lost is None:
@@ -336,10 +345,9 @@ class Client:
 
     def _dial_until_answered(self, old: "_Connection | None") -> "_Connection | None":
         """None if the client was closed meanwhile."""
-        attempt = 0
         while True:
             with self.lock:
-                if self._wanting.wait_for(lambda: self._closed, brokers.delay(attempt)):
+                if self._closed or self._wanting.wait_for(lambda: self._closed, self._pace.wait(monotonic())):
                     return None
                 moving = (old.session.moving if old is not None else None) or ()
                 leaving = old.session if old is not None and old.lost is None and old.session.drained else None
@@ -349,7 +357,8 @@ class Client:
             except MercastError as reason:
                 self._why = str(reason)
                 log.info("%s", reason)
-            attempt += 1
+            finally:
+                self._pace.tried(monotonic())
 
     def _dial(self, addresses: Iterable[Address], leaving: Session | None = None) -> "_Connection":
         """The first broker that answers, but not the one that is being left while that is still there."""

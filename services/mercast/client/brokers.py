@@ -8,6 +8,8 @@ from mercast.client.errors import MercastError
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0
 _DOUBLINGS = 10
+_CALM = 10.0
+"""Seconds after an attempt from which on the next counts as a first one."""
 
 
 class Brokers:
@@ -41,6 +43,23 @@ def _parsed(at: Address, others: Iterable[str]) -> list[Address]:
         except MercastError:
             continue  # a newer broker may know other kinds of address
     return parsed
+
+
+class Pace:
+    """How long to wait before the next attempt. One that was answered counts too: a broker that lets a client in and
+    then ends it, or sends it on, is not called without a pause either."""
+
+    def __init__(self) -> None:
+        self._attempts, self._last = 0, 0.0
+
+    def wait(self, now: float) -> float:
+        """Seconds, before an attempt that is about to be made."""
+        if now - self._last > _CALM:
+            self._attempts = 0
+        return delay(self._attempts)
+
+    def tried(self, now: float) -> None:
+        self._attempts, self._last = self._attempts + 1, now
 
 
 def delay(attempt: int) -> float:

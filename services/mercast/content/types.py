@@ -136,6 +136,9 @@ class Types:
     def is_open(self, name: str) -> bool:
         return self._shape(name).open
 
+    def declares_any(self, names: Iterable[str]) -> bool:
+        return not self._declared.keys().isdisjoint(names)
+
     def check_attributes(self, name: str, attributes: Attributes) -> None:
         """Refuse an event that its declared type does not allow."""
         if name not in self._declared:

@@ -9,8 +9,9 @@ that this leaves undecided is taken too wide and the filter is marked as loose, 
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import cast
 
 from mercast.content.line import BEFORE, Cut
 from mercast.content.values import Kind
@@ -114,6 +115,10 @@ class Strings:
             low, high = self._around(bisect_left(self.ordered, text))
             code = (low + high) / 2
         return code
+
+    def code_all(self, texts: Sequence[str]) -> list[float]:
+        codes = list(map(self._codes.get, texts))
+        return list(map(self.code, texts)) if None in codes else cast("list[float]", codes)
 
     def low(self, cut: Cut | None) -> float:
         if cut is None:

@@ -79,7 +79,7 @@ class Coding:
                 return
         elif types == {str}:
             kinds[:, number] = STRING
-            low[:, number] = list(map(self.strings[number].code, values))
+            low[:, number] = self.strings[number].code_all(values)
             return
         elif types == {int} and min(values) >= -EXACT and max(values) <= EXACT:
             kinds[:, number] = NUMBER
@@ -114,7 +114,7 @@ class Coding:
 
 def _all_floats(rows: list[tuple[Any, ...]], low: Array) -> bool:
     """Whether the values are all finite floats, the usual case of a numerical workload; then `low` has them."""
-    if set(map(type, chain.from_iterable(rows))) != {float}:
+    if set(map(type, rows[0])) != {float} or set(map(type, chain.from_iterable(rows))) != {float}:
         return False
     low[:] = rows
     return bool(np.isfinite(low).all())

@@ -63,6 +63,11 @@ class Members(dict[int, Member]):
         """A sign of life of these: they spoke to this broker, or are part of the overlay."""
         self._seen.update((id, now) for id in ids if id in self)
 
+    def leave(self, ids: Iterable[int]) -> None:
+        """These say that they go: they are not waited for."""
+        for id in ids:
+            self._seen.pop(id, None)
+
     def present(self, now: float) -> set[int]:
         """Those of which there was a sign of life lately."""
         return {id for id, when in self._seen.items() if now - when < ABSENT_AFTER}

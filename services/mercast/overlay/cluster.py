@@ -8,7 +8,6 @@ has but one, the address of a broker is its number.
 from mercast.overlay.linkstate import LinkState
 from mercast.overlay.neighbourhood import Neighbourhood, Outgoing, Timing
 from mercast.overlay.split import Rule
-from mercast.overlay.topology import MOST_COST
 
 _PLACE_BITS = 16
 NUMBER = (1 << _PLACE_BITS) - 1
@@ -51,9 +50,8 @@ class Cluster:
         return {self.address(broker) for broker in self.state.reachable if broker != self.state.me}
 
     def stays(self, broker: int) -> bool:
-        """Whether a broker is not about to stop: then all its links are the dearest (`Neighbourhood.retire`)."""
-        links = self.state[broker].links if broker in self.state else ()
-        return not links or any(cost < MOST_COST for _, cost in links)
+        """Whether a broker is not about to stop."""
+        return not self.state.is_retiring(broker)
 
     def look_around(self, now: float) -> None:
         self.unreachable = {who: self.unreachable.get(who, now) for who in self.state.unreachable()}

@@ -4,7 +4,7 @@ Only brokers that can be reached count: they make up the digest, so that two nei
 digests. A record of one that cannot be reached is kept for a while, for it may come back, and then dropped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from functools import cached_property
 from hashlib import blake2b
 
@@ -96,6 +96,26 @@ class LinkState:
     @cached_property
     def digest(self) -> bytes:
         return blake2b(repr([record[:3] for record in self.known()]).encode(), digest_size=8).digest()
+
+    def is_retiring(self, broker: int) -> bool:
+        """Whether it is about to stop: then all its links are the dearest (`Neighbourhood.retire`)."""
+        return min(self._links.get(broker, {}).values(), default=0) == MOST_COST
+
+    @property
+    def retiring(self) -> set[int]:
+        """Others that are about to stop."""
+        return {broker for broker in self.reachable if broker != self.me and self.is_retiring(broker)}
+
+    def holds_together_without(self, leaving: Set[int]) -> bool:
+        """Whether all the others that can be reached would still reach each other."""
+        staying = set(self.reachable - leaving)
+        begin = [staying.pop()] if staying else []
+        while begin:
+            broker = begin.pop()
+            linked = {other for other in self._links[broker] if other in staying and broker in self._links[other]}
+            staying -= linked
+            begin += linked
+        return not staying
 
     def unreachable(self) -> set[int]:
         return self._records.keys() - self.reachable

@@ -1,5 +1,6 @@
 """What a broker does about it."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from mercast.content.event import Event
@@ -79,9 +80,9 @@ class CloseLink(NamedTuple):
 
 
 class Tap(NamedTuple):
-    """Rows for the taps, in order, each of a kind of `rows.py`."""
+    """Rows for the taps, each of a kind of `rows.py`: as they are written, in runs; those of one kind in order."""
 
-    rows: tuple[Any, ...]
+    rows: Sequence[Any]
 
 
 Effect: TypeAlias = Send | Multicast | Deliver | Answer | Receipts | Settled | Reported | OpenLink | CloseLink | Tap

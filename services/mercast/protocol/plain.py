@@ -29,6 +29,11 @@ _CLASSES: dict[str, type[Any]] = {
     )
 }
 
+_LATER: dict[type[Any], dict[str, Any]] = {
+    row: row._field_defaults for row in (rows.Published, rows.Copied, rows.Delivered, rows.Dropped)
+}
+"""Fields that rows got later: left out while they say nothing, so that rows are still said in the words of before."""
+
 
 def to_plain(value: Any) -> Any:
     if isinstance(value, Filter):
@@ -38,8 +43,14 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, AttributeType):
         return {"is": "AttributeType", "name": value.value}
     if hasattr(value, "_fields"):
+        later = _LATER.get(type(value), {})
         # What came over the wire says the same once more.
-        names = (name for name in value._fields if name not in ("encoded", "stamped", "plain"))
+        names = (
+            name
+            for name in value._fields
+            if name not in ("encoded", "stamped", "plain")
+            and not (name in later and later[name] == getattr(value, name))
+        )
         return {"is": type(value).__name__} | {name: to_plain(getattr(value, name)) for name in names}
     if is_dataclass(value):
         return {"is": type(value).__name__} | {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}

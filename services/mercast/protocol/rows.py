@@ -1,49 +1,231 @@
-"""Tap rows: what a broker did, one row per happening. Field names are the column names everywhere."""
+"""Tap rows: what a broker did, one row per happening. Field names are the column names everywhere.
 
-from typing import NamedTuple, TypeAlias
+This is the one definition of what the taps hold: columns.py reads it for the encoder, for Spark's schema and for
+docs/taps.md. New fields come last and have defaults: rows of traced events travel between brokers, old and new.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, NamedTuple, TypeAlias, overload
 
 from mercast.content.event import EventId
 
+# -- about events ------------------------------------------------------------------------------------------------------
+
 
 class Published(NamedTuple):
+    """An event was accepted from a local client."""
+
     event: EventId
     time: int
-    type: str
-    attributes: dict[str, bool | int | float | str]
-    destinations: int
-    """Brokers found interested, this one not counted."""
-    bytes: int
-    matches: int
+    type: Annotated[str, "Its type."]
+    attributes: Annotated[dict[str, bool | int | float | str] | None, "Its attributes, a JSON object as text."]
+    destinations: Annotated[int, "Brokers found interested, this one not counted."]
+    bytes: Annotated[int, "Length of its payload."]
+    matches: Annotated[int, "Local clients that it is for."]
+    publisher: Annotated[str | None, "The client."] = None
 
 
 FIRST, FURTHER = 1, 2
 
 
 class Copied(NamedTuple):
-    """`received`: a copy of an event came in from a neighbour."""
+    """A copy of an event came in from a neighbour."""
 
     event: EventId
     time: int
-    neighbour: int
-    hops: int
-    list_length: int
-    copy: int
-    """1 for the first copy that this broker gets, 2 for any further one."""
-    interested: bool
+    neighbour: Annotated[int, "The address of the broker that it came from: its number, and above 16 bits the place."]
+    hops: Annotated[int, "Links crossed so far in this cluster."]
+    list_length: Annotated[int, "Entries of the destination list that came with it."]
+    copy: Annotated[int, "1 for the first copy that this broker gets, 2 for any further one."]
+    interested: Annotated[bool, "Whether a local subscription matches."]
+    taken: Annotated[bool, "Whether the list names this broker, so that one of its entries has arrived."] = False
+    made: Annotated[
+        int, "Brokers in the new lists that this one made, as an edge that carries it into other clusters."
+    ] = 0
 
 
 class Delivered(NamedTuple):
+    """An event was written toward a local client."""
+
     event: EventId
     time: int
-    client: str
-    subscriptions: tuple[int, ...]
-    hops: int
+    client: Annotated[str | None, "The client."]
+    subscriptions: Annotated[tuple[int, ...], "Its subscriptions that matched, by the requests that made them."]
+    hops: Annotated[int, "Links crossed in this cluster; 0 at the publisher's broker."]
+    copy: Annotated[int, "1 for the first delivery to this client, 2 for any further one."] = FIRST
 
 
 class Dropped(NamedTuple):
+    """An event went no further."""
+
     event: EventId
     time: int
-    why: str
+    why: Annotated[str, "The reason."]
 
 
 Row: TypeAlias = Published | Copied | Delivered | Dropped
+EVENT_ROWS = frozenset((Published, Copied, Delivered, Dropped))
+
+
+# -- about a broker ----------------------------------------------------------------------------------------------------
+
+
+class Ticked(NamedTuple):
+    """A second has passed: what the broker did in it, and how it is. Never sampled."""
+
+    interval_us: Annotated[int, "Microseconds since the last one."]
+    published: Annotated[int, "Events accepted from local clients since then."]
+    delivered: Annotated[int, "Events written toward local clients."]
+    forwarded: Annotated[int, "Events sent to neighbours."]
+    bytes_in: Annotated[int, "Bytes from other brokers."]
+    bytes_out: Annotated[int, "Bytes to other brokers."]
+    bytes_to_clients: Annotated[int, "Bytes to local clients."]
+    matches: Annotated[int, "Events that were matched against filters."]
+    dropped: Annotated[dict[str, int], "Events that went no further, by reason."]
+    clients: Annotated[int, "Local clients now."]
+    links: Annotated[int, "Links now."]
+    subscriptions: Annotated[int, "Subscriptions of local clients now."]
+    queued_bytes: Annotated[int, "Bytes that wait to be written to clients and neighbours now."]
+    loop_lag_us: Annotated[int, "How late the event loop was at most since the last one."]
+    tap_lost: Annotated[int, "Rows that the tap has lost since the last one."]
+    clock_offset_us: Annotated[
+        int | None, "By how much a neighbour's clock may differ at most: offset and half of the round trip."
+    ]
+    cpu_us: Annotated[int, "Processor time of the broker's process since the last one."]
+
+
+# -- about control state -----------------------------------------------------------------------------------------------
+
+
+class Declared(NamedTuple):
+    """A type is known."""
+
+    type: Annotated[str, "Its name."]
+    parent: Annotated[str | None, "The type that it inherits from."]
+    attributes: Annotated[dict[str, bool | int | float | str], "Kinds of its own attributes, a JSON object as text."]
+
+
+class Advertised(NamedTuple):
+    """A local client advertises."""
+
+    client: Annotated[str | None, "The client."]
+    request: Annotated[int, "The request that made it; negative if publishing implied it."]
+    type: Annotated[str | None, "The type of the events to come; null for any."]
+    filter: Annotated[str | None, "What holds of them, as the text of WHERE."]
+
+
+class Unadvertised(NamedTuple):
+    """An advertisement is no more."""
+
+    client: Annotated[str | None, "The client."]
+    request: Annotated[int, "The request that made it."]
+
+
+class Subscribed(NamedTuple):
+    """A local client subscribes."""
+
+    client: Annotated[str | None, "The client."]
+    request: Annotated[int, "The request that made it."]
+    type: Annotated[str | None, "The type of the events wanted; null for any."]
+    filter: Annotated[str | None, "What holds of them, as the text of WHERE."]
+    echo: Annotated[bool, "Whether the client gets its own events."]
+    settled_at: Annotated[int | None, "When it settled, in snapshots; null if it has not."] = None
+
+
+class Unsubscribed(NamedTuple):
+    """A subscription is no more."""
+
+    client: Annotated[str | None, "The client."]
+    request: Annotated[int, "The request that made it."]
+
+
+class Agreed(NamedTuple):
+    """A request has settled, or has waited for long enough."""
+
+    client: Annotated[str | None, "The client."]
+    request: Annotated[int, "The request: of an advertisement or subscription, or of taking one back."]
+    missing: Annotated[tuple[int, ...], "The brokers that did not acknowledge it in time."]
+
+
+class Linked(NamedTuple):
+    """There is a link to a neighbour."""
+
+    neighbour: Annotated[int, "The address of the broker at its other end."]
+    cost: Annotated[int, "Its cost."]
+
+
+class Unlinked(NamedTuple):
+    """There is no more link to a neighbour."""
+
+    neighbour: Annotated[int, "The address of the broker at its other end."]
+
+
+class Snapshot(NamedTuple):
+    """All control state follows as it is now, or has been said: what a snapshot does not have is no more."""
+
+    ends: Annotated[bool, "Whether this is its end."]
+    rows: Annotated[int, "Rows between its beginning and its end."]
+
+
+ControlRow: TypeAlias = (
+    Declared | Advertised | Unadvertised | Subscribed | Unsubscribed | Agreed | Linked | Unlinked | Snapshot
+)
+
+
+# -- many at once ------------------------------------------------------------------------------------------------------
+
+
+class Run:
+    """Rows of one kind, as columns in the order of its fields: an object for each row would cost too much.
+
+    The ids of events may be plain tuples.
+    """
+
+    __slots__ = ("columns", "row")
+
+    def __init__(self, row: type[Any], *columns: Sequence[Any]) -> None:
+        self.row, self.columns = row, columns
+
+    @staticmethod
+    def of(row: Any) -> "Run":
+        return Run(type(row), *((value,) for value in row))
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        """Row by row."""
+        make, (first, *others) = self.row, self.columns
+        if self.row in EVENT_ROWS:
+            first = [EventId(*id_) for id_ in first]
+        return (make(*values) for values in zip(first, *others, strict=True))
+
+
+class Written(Sequence[Any]):
+    """The rows of some runs; who wants columns looks at the runs."""
+
+    __slots__ = ("runs",)
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self.runs = tuple(runs)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (row for run in self.runs for row in run)
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Any]: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        return tuple(self)[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))

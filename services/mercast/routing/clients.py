@@ -37,7 +37,7 @@ class Clients:
         """What all these and the subscriptions of each client take, about."""
         self.unrestricted: set[tuple[str, str]] = set()
         """Clients and types that they may publish whatever the attributes: found out by every first event."""
-        self._without_echo: set[Local] = set()
+        self.without_echo: set[Local] = set()
         self._matcher = table
         self._subscribers: dict[str, dict[Local, None]] = {}
         """The subscriptions of each client."""
@@ -69,12 +69,12 @@ class Clients:
         self._subscribers[local.client][local] = None
         self._matcher.add(self._number(local), subscription.type, subscription.filter)
         if not echo:
-            self._without_echo.add(local)
+            self.without_echo.add(local)
 
     def unsubscribe(self, local: Local) -> None:
         self._weigh(local.client, -size_of(self.subscriptions.pop(local)))
         self._matcher.remove(self._number(local))
-        self._without_echo.discard(local)
+        self.without_echo.discard(local)
         del self._subscribers[local.client][local]
         if not self._subscribers[local.client]:
             del self._subscribers[local.client], self._names[self._numbers.pop(local.client)]
@@ -99,7 +99,7 @@ class Clients:
         if not self.subscriptions:
             return [NO_CLIENTS] * len(packets)
         answers = self._by_client(*self._matcher.numbers_many(contents))
-        if not (own and self._without_echo):
+        if not (own and self.without_echo):
             return answers
         return [
             self._without_echoes(some, packet.event.publisher) for some, packet in zip(answers, packets, strict=True)
@@ -125,7 +125,7 @@ class Clients:
 
     def _without_echoes(self, found: Interested, publisher: str) -> Interested:
         """The publisher gets its own event by those subscriptions only that want it back."""
-        without = self._without_echo
+        without = self.without_echo
         wanted = (
             (client, requests)
             if client != publisher

@@ -7,7 +7,8 @@ something, and when an event comes in; everything below that is here, and the sa
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, islice, repeat
+from functools import lru_cache
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, cast
 
@@ -22,7 +23,7 @@ from mercast.overlay.cluster import NUMBER, place_of
 from mercast.overlay.exchange import Cause, Request
 from mercast.overlay.routes import NO_HOP
 from mercast.overlay.seen import Seen, SeenWindow
-from mercast.overlay.split import ENTRY
+from mercast.overlay.split import BROKER, ENTRY, unpack
 from mercast.protocol import stimuli
 from mercast.protocol.effects import Answer, Deliver, Receipts, Reported, Settled
 from mercast.protocol.messages import (
@@ -32,18 +33,34 @@ from mercast.protocol.messages import (
     Report,
     Statement,
 )
-from mercast.protocol.rows import FIRST, FURTHER, Copied, Delivered, Dropped, Published, Row
+from mercast.protocol.rows import (
+    FIRST,
+    FURTHER,
+    Advertised,
+    Agreed,
+    Copied,
+    Delivered,
+    Dropped,
+    Published,
+    Run,
+    Subscribed,
+    Unadvertised,
+    Unsubscribed,
+)
 from mercast.protocol.stimuli import REQUESTS
 from mercast.routing.clients import NO_CLIENTS, Clients, Interested
+from mercast.routing.control_rows import declared_row
 from mercast.routing.overlaid import Overlaid
 from mercast.routing.parked import Parked
-from mercast.routing.sampling import sampler
+from mercast.routing.sampling import Sampler
 from mercast.routing.settings import Settings
+from mercast.wire.events import Passing
 
 _new = tuple.__new__
 """Makes a named tuple in half of the time that its own constructor takes: for those that each event needs."""
 
 _traced = attrgetter("traced")
+_plain, _request, _client_and_type = attrgetter("plain"), attrgetter("request"), attrgetter("client", "type")
 _NEW = Seen.NEW
 
 
@@ -58,6 +75,8 @@ class Core(Overlaid):
         """Events of which a copy came in, for this broker or for others."""
         self._sequence = 0
         self._settle_by: dict[Request, float] = {}
+        self.settled_at: dict[Local, int] = {}
+        """When subscriptions settled, in microseconds; kept for the taps only."""
         self.parked = Parked(DEFAULTS)
         self._arrivals: list[tuple[Forward, int, list[Seen] | None]] = []
         """What came in, from whom, and whether it was here before (None: it only passes by). About to be matched, all
@@ -66,7 +85,9 @@ class Core(Overlaid):
         """Of what was parked before and is tried again."""
         self.dropped: Counter[str] = Counter()
         """Events by the reason why they went no further."""
-        self._sampling, self._samples = self.settings.sampling > 0, sampler(self.settings.sampling)
+        self._sampling, self._samples = self.settings.sampling > 0, Sampler(self.settings.sampling)
+        self._made: dict[EventId, int] = {}
+        """Of events that this broker has carried on in this turn, as an edge: the brokers in the lists that it made."""
         self.carried = 0
         """Events that this broker, as an edge, has carried from one cluster to others."""
         self._does |= {
@@ -125,6 +146,7 @@ class Core(Overlaid):
         for neighbour in sorted(self._knows_types):
             self.exchange.tell(neighbour, statement, self.declared.statements[statement], cause)
         self.clients.types_changed()
+        self.note(declared_row(self.declared.statements[statement]))
         self.types_changed(cause)
 
     def _advertise(self, asked: stimuli.Advertise) -> None:
@@ -134,6 +156,7 @@ class Core(Overlaid):
     def _subscribe(self, asked: stimuli.Subscribe) -> None:
         def add(local: Local, subscription: Subscription, cause: Cause) -> None:
             self.clients.subscribe(local, subscription, asked.echo)
+            self.note(Subscribed(*local, subscription.type, str(subscription.filter), asked.echo))
             self.subscribed(local, subscription, cause)
 
         self._take(Local(asked.client, asked.request), Subscription, asked.type, asked.filter, add)
@@ -161,6 +184,7 @@ class Core(Overlaid):
 
     def _add_advertisement(self, local: Local, advertisement: Advertisement, cause: Cause) -> None:
         self.clients.advertise(local, advertisement)
+        self.note(Advertised(*local, advertisement.type, str(advertisement.filter)))
         self.advertised(local, advertisement, cause)
 
     def _unadvertise(self, asked: stimuli.Unadvertise) -> None:
@@ -182,10 +206,13 @@ class Core(Overlaid):
 
     def _drop_advertisement(self, local: Local, cause: Cause) -> None:
         self.clients.unadvertise(local)
+        self.note(Unadvertised(*local))
         self.unadvertised(local, cause)
 
     def _drop_subscription(self, local: Local, cause: Cause) -> None:
         self.clients.unsubscribe(local)
+        self.settled_at.pop(local, None)
+        self.note(Unsubscribed(*local))
         self.unsubscribed(local, cause)
 
     def _refuse(self, asked: stimuli.Refuse) -> None:
@@ -217,15 +244,21 @@ class Core(Overlaid):
     def _tell_settled(self) -> None:
         for request in self.exchange.settled:
             self._settle_by.pop(request, None)
-            self._effects.append(Settled(request.client, request.number))
+            self._agreed(request, ())
         self.exchange.settled.clear()
 
     def _end_waiting(self) -> None:
         self._tell_settled()  # what waited for neighbours that were silent no longer does
         for request in [request for request, by in self._settle_by.items() if by <= self._now]:
-            self._effects.append(Settled(request.client, request.number, self._missing(request)))
+            self._agreed(request, self._missing(request))
             self.exchange.give_up(request)
             del self._settle_by[request]
+
+    def _agreed(self, request: Request, missing: tuple[int, ...]) -> None:
+        self._effects.append(Settled(request.client, request.number, missing))
+        self.note(Agreed(request.client, request.number, missing))
+        if self.settings.control_rows and not missing and Local(*request) in self.clients.subscriptions:
+            self.settled_at[Local(*request)] = int(self._now * 1e6)
 
     def _missing(self, request: Request) -> tuple[int, ...]:
         return tuple(sorted({peer & NUMBER for peer in self.exchange.missing(request)}))
@@ -233,6 +266,9 @@ class Core(Overlaid):
     # -- events of clients ---------------------------------------------------------------------------------------------
 
     def _publish(self, *asked: stimuli.Publish) -> None:
+        if self._need_no_look(asked):
+            self._send_off([one.request for one in asked], self._packets(asked))
+            return
         requests: list[int] = []
         packets: list[Packet] = []
         for one in asked:
@@ -244,6 +280,31 @@ class Core(Overlaid):
                 requests, packets = [], []
                 self._effects.append(Answer(one.client, one.request, refused=str(error)))
         self._send_off(requests, packets)
+
+    def _need_no_look(self, asked: Sequence[stimuli.Publish]) -> bool:
+        """Whether all there is to look at was seen by now, the names before. So it is with nearly all."""
+        return (
+            all(map(_plain, asked))
+            and self.clients.unrestricted.issuperset(map(_client_and_type, asked))
+            and REQUESTS[0] <= min(map(_request, asked))
+            and max(map(_request, asked)) <= REQUESTS[-1]
+            and not self.types.declares_any({one.type for one in asked})
+        )
+
+    def _packets(self, asked: Sequence[stimuli.Publish]) -> list[Packet]:
+        """Events as they are on their way, numbered."""
+        me, incarnation, before = self.me, self.incarnation, self._sequence
+        self._sequence += len(asked)
+        ids = [_new(EventId, (me, incarnation, number)) for number in range(before + 1, self._sequence + 1)]
+        return [
+            _new(
+                Packet,
+                (_new(Event, (id_, type_, attributes, time, client, kind, trace, payload, encoded, b"")), traced, ()),
+            )
+            for id_, (client, _, type_, attributes, time, payload, kind, trace, traced, encoded, _) in zip(
+                ids, asked, strict=True
+            )
+        ]
 
     def _accept(self, asked: stimuli.Publish) -> Packet:
         client, request, type_, attributes, time, payload, content_type, trace, traced, encoded, plain = asked
@@ -266,17 +327,27 @@ class Core(Overlaid):
         if any(interested):
             counts = [count + bool(clients) for count, clients in zip(counts, interested, strict=True)]
             self._deliver(packets, interested)
-        if self._sampling or any(map(_traced, packets)):
-            for packet, count, clients in zip(packets, counts, interested, strict=True):
-                if self._taps(packet):
-                    self._write_delivered(packet, clients, 0)
-                    self._write_published(packet, count - bool(clients), len(clients))
+        sampled = self._samples.in_row(packets[0].event.id, len(packets)) if self._sampling and packets else ()
+        tapped = _with_traced(sampled, packets) if any(map(_traced, packets)) else sampled
+        if tapped:
+            self._write_published(*(_pick(some, tapped) for some in (packets, counts, interested)))
+        self._made.clear()
         self._acknowledge(requests, packets, counts)
 
-    def _write_published(self, packet: Packet, destinations: int, clients: int) -> None:
-        id_, type_, attributes, time = packet.event[:4]
-        size = len(packet.event.payload)
-        self._write(packet, Published(id_, time, type_, dict(attributes), destinations, size, clients))
+    def _write_published(
+        self, packets: Sequence[Packet], counts: Sequence[int], interested: Sequence[Interested]
+    ) -> None:
+        self._write_delivered(packets, interested, 0)
+        events, made = [packet[0] for packet in packets], self._made
+        others = [count - bool(clients) for count, clients in zip(counts, interested, strict=True)]
+        if made:
+            others = [count + made.get(event[0], 0) for count, event in zip(others, events, strict=True)]
+        ids, times = [event[0] for event in events], [event[3] for event in events]
+        types, attributes = [event[1] for event in events], [event[2] for event in events]
+        sizes, publishers = [len(event[7]) for event in events], [event[4] for event in events]
+        matches = list(map(len, interested))
+        run = Run(Published, ids, times, types, attributes, others, sizes, matches, publishers)
+        self._write(packets, run)
 
     def _acknowledge(self, requests: list[int], packets: list[Packet], counts: list[int]) -> None:
         """Publishes that follow each other have one receipt."""
@@ -309,10 +380,19 @@ class Core(Overlaid):
             for client, subscriptions in clients
         ]
 
-    def _write_delivered(self, packet: Packet, clients: Interested, hops: int) -> None:
-        event = packet.event
-        for client, subscriptions in clients:
-            self._write(packet, Delivered(event.id, event.time, client, subscriptions, hops))
+    def _write_delivered(self, packets: Sequence[Packet], interested: Sequence[Interested], hops: int) -> None:
+        if not any(interested):
+            return
+        delivered = [
+            (packet, client, subscriptions)
+            for packet, clients in zip(packets, interested, strict=True)
+            for client, subscriptions in clients
+        ]
+        packets, clients, subscriptions = zip(*delivered, strict=True)
+        count = len(packets)
+        ids, times = [packet[0][0] for packet in packets], [packet[0][3] for packet in packets]
+        run = Run(Delivered, ids, times, clients, subscriptions, [hops] * count, [FIRST] * count)
+        self._write(packets, run)
 
     # -- events that come in -------------------------------------------------------------------------------------------
 
@@ -343,10 +423,17 @@ class Core(Overlaid):
                 new += _new_among(forward.packets, seen)
         interested = iter(self.clients.interested(self.contents(new), new, False))
         for forward, neighbour, seen in arrivals:
-            wanted = repeat(NO_CLIENTS) if seen is None else self._take_in(forward, seen, interested)
-            self._copied(forward, neighbour, wanted)
+            ids = _ids(forward.packets) if self._sampling else []
+            sampled = self._samples.among(ids) if ids else ()
+            tapped = _with_traced(sampled, forward.packets) if forward.traced else sampled
+            wanted = None if seen is None else self._take_in(forward, seen, interested, tapped)
+            if tapped:
+                self._copied(forward, neighbour, wanted, ids or _ids(forward.packets), tapped)
+        self._made.clear()
 
-    def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[Interested]:
+    def _take_in(
+        self, forward: Forward, seen: list[Seen], interested: Iterator[Interested], tapped: Sequence[int]
+    ) -> list[Interested]:
         """For each event, who gets it."""
         packets = forward.packets
         all_new = seen.count(_NEW) == len(seen)
@@ -355,24 +442,34 @@ class Core(Overlaid):
         else:
             wanted = [next(interested) if how is _NEW else NO_CLIENTS for how in seen]
         self._deliver(packets, wanted)
-        if self._sampling or forward.traced or not all_new:
-            for packet, how, clients in zip(packets, seen, wanted, strict=True):
+        if not all_new:
+            for packet, how in zip(packets, seen, strict=True):
                 if how is not _NEW:
                     self.drop(packet, how.value)
-                elif self._taps(packet):
-                    self._write_delivered(packet, clients, forward.hops)
+        if tapped:
+            self._write_delivered(_pick(packets, tapped), _pick(wanted, tapped), forward.hops)
         return wanted
 
-    def _copied(self, forward: Forward, neighbour: int, interested: Iterable[Interested]) -> None:
+    def _copied(
+        self,
+        forward: Forward,
+        neighbour: int,
+        interested: Sequence[Interested] | None,
+        ids: Sequence[EventId],
+        tapped: Sequence[int],
+    ) -> None:
         """Rows of the copies that came in."""
-        if not (self._sampling or forward.traced):
-            return
-        tapped = [(packet, wanted) for packet, wanted in zip(forward.packets, interested) if self._taps(packet)]  # noqa: B905
-        before = self._received_before.see_all([packet.event.id for packet, _ in tapped])
-        hops, length = forward.hops, len(forward.destinations) // ENTRY
-        for (packet, wanted), seen in zip(tapped, before, strict=True):
-            event, copy = packet.event, FIRST if seen is _NEW else FURTHER
-            self._write(packet, Copied(event.id, event.time, neighbour, hops, length, copy, bool(wanted)))
+        count, ids, times = len(tapped), _pick(ids, tapped), _times(forward.packets, tapped)
+        packets = tuple(_pick(forward.packets, tapped)) if forward.traced else ()
+        seen = self._received_before.see_all(ids)
+        copies = [FIRST if one is _NEW else FURTHER for one in seen]
+        wanted = [False] * count if interested is None else list(map(bool, _pick(interested, tapped)))
+        made = [self._made.get(id_, 0) for id_ in ids] if self._made else [0] * count
+        same = neighbour, forward.hops, len(forward.destinations) // ENTRY
+        taken = _names(forward.destinations, self.me)
+        self._write(
+            packets, Run(Copied, ids, times, *([one] * count for one in same), copies, wanted, [taken] * count, made)
+        )
 
     # -- events that wait, and those that go no further ----------------------------------------------------------------
 
@@ -399,8 +496,8 @@ class Core(Overlaid):
 
     def drop(self, packet: Packet, why: str) -> None:
         self.dropped[why] += 1
-        if self._taps(packet):
-            self._write(packet, Dropped(packet.event.id, packet.event.time, why))
+        if packet.traced or (self._sampling and self._samples(packet.event.id)):
+            self._write((packet,), Run.of(Dropped(packet.event.id, packet.event.time, why)))
 
     def _tick(self, tick: stimuli.Tick) -> None:
         super()._tick(tick)
@@ -412,14 +509,19 @@ class Core(Overlaid):
 
     # -- taps ----------------------------------------------------------------------------------------------------------
 
-    def _taps(self, packet: Packet) -> bool:
-        """Whether rows are to be written about an event."""
-        return packet.traced or (self._sampling and self._samples(packet.event.id))
+    def note_made(self, packets: Sequence[Packet], wanted: Iterable[Iterable[int]]) -> None:
+        """New lists were made for events on their way, with these entries."""
+        if self._sampling or any(map(_traced, packets)):
+            for packet, entries in zip(packets, wanted, strict=True):
+                self._made[packet.event.id] = self._made.get(packet.event.id, 0) + count_others(tuple(entries), self.me)
 
-    def _write(self, packet: Packet, row: Row) -> None:
-        self._rows.append(row)
-        if packet.traced:
-            self._report(Report(packet.event.id.broker, 0, packet.event.publisher, self.me, row))
+    def _write(self, packets: Sequence[Packet], run: Run) -> None:
+        """Rows about these events, one about each; packets are needed only if some are traced."""
+        self._rows.append(run)
+        if any(map(_traced, packets)):
+            for packet, row in zip(packets, run, strict=True):
+                if packet.traced:
+                    self._report(Report(packet.event.id.broker, 0, packet.event.publisher, self.me, row))
 
     def _report(self, report: Report) -> None:
         """Towards the broker of the publisher; what has no route is lost."""
@@ -472,5 +574,30 @@ def _new_among(packets: Sequence[Packet], seen: list[Seen]) -> Sequence[Packet]:
     return [packet for packet, how in zip(packets, seen, strict=True) if how is _NEW]
 
 
-def _ids(packets: Iterable[Packet]) -> list[EventId]:
-    return [packet.event.id for packet in packets]
+def _ids(packets: Sequence[Packet]) -> list[EventId]:
+    return packets.ids() if isinstance(packets, Passing) else [packet[0][0] for packet in packets]
+
+
+def _times(packets: Sequence[Packet], which: Sequence[int]) -> list[int]:
+    return packets.times(which) if isinstance(packets, Passing) else [packet[0][3] for packet in _pick(packets, which)]
+
+
+def _with_traced(sampled: Sequence[int], packets: Sequence[Packet]) -> Sequence[int]:
+    """The places of events that are sampled, and of those that are traced."""
+    return sorted({*sampled, *(at for at, packet in enumerate(packets) if packet.traced)})
+
+
+def _pick(some: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
+    return some if len(places) == len(some) else [some[at] for at in places]
+
+
+@lru_cache(maxsize=1024)
+def count_others(entries: tuple[int, ...], me: int) -> int:
+    """The brokers that entries name, each counted once whatever its roles."""
+    return len({entry & BROKER for entry in entries} - {me})
+
+
+@lru_cache(maxsize=4096)
+def _names(destinations: bytes, broker: int) -> bool:
+    """Whether a list has an entry of a broker, in whatever role."""
+    return any(entry & BROKER == broker for entry in unpack(destinations))

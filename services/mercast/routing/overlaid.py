@@ -32,7 +32,7 @@ from mercast.protocol.messages import (
     Statement,
     Update,
 )
-from mercast.protocol.rows import Row
+from mercast.protocol.rows import ControlRow, Linked, Run, Unlinked, Written
 from mercast.protocol.stimuli import Stimulus
 from mercast.routing.declared import Declared
 from mercast.routing.settings import Settings
@@ -68,7 +68,7 @@ class Overlaid(ABC):
         """That any message had when it came here."""
         self._now = 0.0
         self._effects: list[Effect] = []
-        self._rows: list[Row] = []
+        self._rows: list[Run] = []
         self._outbox: dict[int, list[Message]] = {}
         self._does: dict[type, Callable[[Any], None]] = {
             stimuli.Received: self._received,
@@ -115,7 +115,7 @@ class Overlaid(ABC):
         self._tell_settled()
         effects = self._effects
         if self._rows:
-            effects.append(Tap(tuple(self._rows)))
+            effects.append(Tap(Written(self._rows)))
         effects += [Send(neighbour, tuple(messages)) for neighbour, messages in self._outbox.items()]
         return effects
 
@@ -273,11 +273,13 @@ class Overlaid(ABC):
         cluster = self.clusters[place_of(link.neighbour)]
         neighbour = link.neighbour & NUMBER
         self._send_all(cluster, cluster.neighbourhood.link_up(self._now, neighbour, link.incarnation, link.cost))
+        self.note(Linked(link.neighbour, link.cost))
         self._look_around()
 
     def _link_down(self, link: stimuli.LinkDown) -> None:
         cluster = self.clusters[place_of(link.neighbour)]
         self._send_all(cluster, cluster.neighbourhood.link_down(link.neighbour & NUMBER))
+        self.note(Unlinked(link.neighbour))
         self._look_around()
 
     def _retire(self, _: stimuli.Retire) -> None:
@@ -355,6 +357,11 @@ class Overlaid(ABC):
 
     def send(self, neighbour: int, message: Message) -> None:
         self._outbox.setdefault(neighbour, []).append(message)
+
+    def note(self, row: ControlRow) -> None:
+        """For the taps, if they are to know about control state."""
+        if self.settings.control_rows:
+            self._rows.append(Run.of(row))
 
     def _send_all(self, cluster: Cluster, outgoing: Outgoing) -> None:
         for neighbour, message in cluster.addressed(outgoing):

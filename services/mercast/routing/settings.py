@@ -54,3 +54,5 @@ class Settings:
     """Seconds of a cycle: how long messages are counted, and how long a step may take."""
     most_links: int = 6
     """MaxDegree, in each cluster."""
+    control_rows: bool = False
+    """Whether rows are written about control state, too."""

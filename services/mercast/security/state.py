@@ -22,10 +22,12 @@ class Files(NamedTuple):
     peer_key: Path | None = None
     peer_ca: Path | None = None
     tokens: Path | None = None
+    admin_cert: Path | None = None
+    admin_key: Path | None = None
     admin_token: Path | None = None
 
 
-CERTIFICATES = ("tls_cert", "tls_client_ca", "peer_cert", "peer_ca")
+CERTIFICATES = ("tls_cert", "tls_client_ca", "peer_cert", "peer_ca", "admin_cert")
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Security:
     """None if clients need none."""
     admin: bytes | None = None
     """The hash of the token for admin HTTP."""
+    admins: ssl.SSLContext | None = None
+    """For admin HTTP."""
     expiry: Mapping[str, float] = field(default_factory=dict)
     """When certificates end, in seconds since 1970, by configuration key."""
 
@@ -52,12 +56,9 @@ def read_security(files: Files, clusters: Sequence[str], admin_token: str = "") 
     """Of a broker in these clusters. SecurityError tells which key is wrong, and why. `admin_token` is one that is in
     no file."""
     expiry = {key: _expiry(key, file) for key in CERTIFICATES if (file := getattr(files, key)) is not None}
-    clients = called = calling = None
-    if files.tls_cert and files.tls_key:
-        try:
-            clients = tls.for_clients(files.tls_cert, files.tls_key, files.tls_client_ca)
-        except (OSError, ValueError) as error:
-            raise _unfit("tls_cert", files.tls_cert, files.tls_key, error) from None
+    clients = _shown("tls_cert", files.tls_cert, files.tls_key, files.tls_client_ca)
+    admins = _shown("admin_cert", files.admin_cert, files.admin_key)
+    called = calling = None
     if files.peer_cert and files.peer_key and files.peer_ca:
         for cluster in clusters:
             _check_identity(files.peer_cert, cluster)
@@ -69,9 +70,18 @@ def read_security(files: Files, clusters: Sequence[str], admin_token: str = "") 
         admin_token = _read("admin_token", files.admin_token).decode(errors="replace").strip()
         if not admin_token:
             raise SecurityError(f"admin_token = '{files.admin_token}': the file is empty, expected a token")
-    return Security(
-        clients, called, calling, _tokens(files.tokens), hash_of(admin_token) if admin_token else None, expiry
-    )
+    admin = hash_of(admin_token) if admin_token else None
+    return Security(clients, called, calling, _tokens(files.tokens), admin, admins, expiry)
+
+
+def _shown(key: str, cert: Path | None, key_file: Path | None, client_ca: Path | None = None) -> ssl.SSLContext | None:
+    """To listen with this certificate."""
+    if cert is None or key_file is None:
+        return None
+    try:
+        return tls.for_clients(cert, key_file, client_ca)
+    except (OSError, ValueError) as error:
+        raise _unfit(key, cert, key_file, error) from None
 
 
 def _read(key: str, file: Path) -> bytes:

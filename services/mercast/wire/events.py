@@ -7,9 +7,8 @@ only passes it on reads the stamp at most, and only if it writes rows about it.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from operator import itemgetter
 from struct import Struct, error
-from typing import Any, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import orjson
 
@@ -32,6 +31,8 @@ _new = tuple.__new__
 """Makes a named tuple in half of the time that its own constructor takes."""
 
 _STAMP_BYTES, _CROSSED = _STAMP.size, _STAMP.size - 1
+_read_id, _read_time = Struct(">xxHQQ").unpack_from, Struct(">20xq").unpack_from
+"""Parts of a stamp."""
 _LENGTH = Struct(">I")
 _TRACED = 1
 
@@ -124,17 +125,25 @@ def decode_content(data: bytes, at: int = 0, as_written: bool = False) -> Conten
     )
 
 
-Plain: TypeAlias = tuple[str, dict[str, Any], bytes, bytes]
-"""Type, attributes, these as they are written, payload."""
+class Contents(NamedTuple):
+    """Of many events, none of which says more than this."""
+
+    types: list[str]
+    attributes: list[dict[str, Any]]
+    payloads: list[bytes]
+    written: bytes
+    """The attributes as they came, one after the other."""
+    longest: int
+    """Bytes of the longest of them."""
 
 
-def read_contents(data: Sequence[bytes], at: Sequence[int]) -> list[Plain] | None:
+def read_contents(data: Sequence[bytes], at: Sequence[int]) -> Contents | None:
     """The same of many events, each with the place where its content starts, in fewer steps, if they are as nearly all
     are: none says more than that, no int is too long.
 
     None if one of them does, or cannot be read: then each has to be looked at with care.
     """
-    contents: list[Plain] = []
+    types, written, payloads = list[str](), list[bytes](), list[bytes]()
     try:
         for one, here in zip(data, at, strict=True):
             header, type_, content_type, trace, attributes = _read_content(one, here)
@@ -143,36 +152,43 @@ def read_contents(data: Sequence[bytes], at: Sequence[int]) -> list[Plain] | Non
             b = a + attributes
             if content_type or trace or header < _HEADER or b > len(one):
                 return None
-            written = one[a:b]
             name = one[begin:a]
-            contents.append((_strings.get(name) or text(name), _read_json(written), written, one[b:]))
+            types.append(_strings.get(name) or text(name))
+            written.append(one[a:b])
+            payloads.append(one[b:])
+        together = b" ".join(written)
+        if together.translate(_LENGTHS).find(_LONGISH) >= 0:
+            return None
+        read = list(map(_read_json, written))
     except (error, orjson.JSONDecodeError, ProtocolError):
         return None
-    if b"".join(map(_written, contents)).translate(_LENGTHS).find(_LONGISH) >= 0:
-        return None
-    return contents if set(map(type, map(_attributes, contents))) == {dict} else None
+    return Contents(types, read, payloads, together, max(map(len, written))) if set(map(type, read)) == {dict} else None
 
 
-_attributes, _written, _payload = itemgetter(1), itemgetter(2), itemgetter(3)
-
-
-def have_values(contents: list[Plain]) -> bool:
+def have_values(contents: Contents) -> bool:
     """Whether a matcher can look at all of their attributes."""
-    return _KINDS.issuperset(map(type, chain.from_iterable(map(dict.values, map(_attributes, contents)))))
+    return _are_flat(contents) or _KINDS.issuperset(_kinds(contents))
 
 
-def are_plain(contents: list[Plain]) -> bool:
+def _are_flat(contents: Contents) -> bool:
+    """No attribute is an object or a list, as can be told from the brackets; or it cannot be told."""
+    return b"[" not in contents.written and contents.written.count(b"{") == len(contents.types)
+
+
+def _kinds(contents: Contents) -> set[type]:
+    return set(map(type, chain.from_iterable(map(dict.values, contents.attributes))))
+
+
+def are_plain(contents: Contents) -> bool:
     """Whether the door for events (content/event.py) would let all of them pass as they are."""
-    names = set(chain.from_iterable(map(_attributes, contents)))
-    kinds = set(map(type, chain.from_iterable(map(dict.values, map(_attributes, contents)))))
-    written = b"".join(map(_written, contents))
+    written = contents.written
     return (
-        kinds <= _PLAIN_KINDS
-        and "" not in names
-        and written.isascii()
+        written.isascii()
         and _ESCAPE not in written
-        and max(map(len, map(_written, contents))) <= DEFAULTS.name_length  # so no string is longer, nor are they many
-        and max(map(len, map(_payload, contents))) <= DEFAULTS.payload_bytes
+        and ((_are_flat(contents) and b"null" not in written) or _PLAIN_KINDS.issuperset(_kinds(contents)))
+        and (b'""' not in written or "" not in set(chain.from_iterable(contents.attributes)))
+        and contents.longest <= DEFAULTS.name_length  # so no string is longer, nor are they many
+        and max(map(len, contents.payloads)) <= DEFAULTS.payload_bytes
     )
 
 
@@ -262,12 +278,9 @@ def _clusters(crossed: bytes) -> tuple[int, ...]:
     return tuple(int.from_bytes(crossed[at : at + 2], "big") for at in range(0, len(crossed), 2))
 
 
-def encoded_together(packets: Iterable[bytes]) -> bytes:
+def encoded_together(packets: Sequence[bytes]) -> bytes:
     """Each after its length."""
-    parts: list[bytes] = []
-    for packet in packets:
-        parts += (_LENGTH.pack(len(packet)), packet)
-    return b"".join(parts)
+    return b"".join(chain.from_iterable(zip(map(_LENGTH.pack, map(len, packets)), packets, strict=True)))
 
 
 def decode_packets(data: bytes, at: int, count: int) -> tuple[Packet, ...]:
@@ -301,8 +314,13 @@ def _read_packets(parts: list[bytes]) -> tuple[Packet, ...] | None:
     if contents is None or not have_values(contents):
         return None
     return tuple(
-        _new(Packet, (_new(Event, (id_, type_, read, time, client, PLAIN_BYTES, None, payload, b"", data)), *rest))
-        for data, (id_, time, client, *rest), (type_, read, _, payload) in zip(parts, stamps, contents, strict=True)
+        _new(
+            Packet,
+            (_new(Event, (id_, type_, read, time, client, PLAIN_BYTES, None, payload, b"", data)), traced, crossed),
+        )
+        for data, (id_, time, client, traced, crossed), type_, read, payload in zip(
+            parts, stamps, contents.types, contents.attributes, contents.payloads, strict=True
+        )
     )
 
 
@@ -358,6 +376,16 @@ class Passing(Sequence[Packet]):
 
     def __iter__(self) -> Iterator[Packet]:
         return (self._packet(*place) for place in self._places)
+
+    def ids(self) -> list[EventId]:
+        """Plain tuples of the same; all that rows say of these events, in as few steps as there are."""
+        encoded = self.encoded
+        return [_read_id(encoded, begin) for begin, _ in self._places]  # type: ignore[misc]
+
+    def times(self, which: Iterable[int]) -> list[int]:
+        """Of those at these places."""
+        encoded, places = self.encoded, self._places
+        return [_read_time(encoded, places[at][0])[0] for at in which]
 
     def _packet(self, begin: int, end: int) -> Packet:
         """Without its content."""

@@ -99,8 +99,11 @@ def read_publishes(client: str, bodies: list[bytes], time: int) -> list[stimuli.
             stimuli.Publish,
             (client, request, type_, read, time, payload, PLAIN_BYTES, None, flags & _TRACED != 0, body[size:], plain),
         )
-        for body, (request, flags), (type_, read, _, payload) in zip(
-            bodies, map(_PUBLISH.unpack_from, bodies), contents, strict=True
+        for body, (request, flags), type_, read, payload in zip(
+            bodies,
+            map(_PUBLISH.unpack_from, bodies),
+            *(contents.types, contents.attributes, contents.payloads),
+            strict=True,
         )
     ]
 

@@ -36,7 +36,8 @@ def doctor(
     Parameters
     ----------
     admins
-        Admin addresses of the brokers, as host:port or http://host:port; without any, the usual one of this machine.
+        Admin addresses of the brokers, as host:port, or as https://host:port by TLS; without any, the usual one of this
+        machine.
     output
         Where to write the bundle; by default mercast-doctor-<time>.tar.gz in this folder.
     admin_token

@@ -22,6 +22,7 @@ from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import BROKER, CARRY, unpack
 from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
+from mercast.routing.core import count_others
 from mercast.routing.destination.place import Place
 from mercast.routing.destination.tellings import Crossed, Telling, Way, order
 from mercast.routing.lists import ListRouting
@@ -141,9 +142,10 @@ class MERC(ListRouting):
         for peer in sorted(changed & self._told.keys()):
             place, (advertisements, subscriptions) = self.places[place_of(peer)], self._told[peer]
             for origin in sorted(advertisements):
-                value = next(iter(place.advertisements.of(origin).values()))
-                self._carry_advertisement(place, (), origin, value, NOBODY)
+                self._carry_advertisement(place, (), origin, place.advertisements.agreed(origin), NOBODY)
             for origin in sorted(subscriptions):
+                if place.subscriptions.agreed(origin) is None:
+                    place.lay(origin)
                 self._carry_subscription(place, (), origin, NOBODY)
 
     def types_changed(self, cause: Cause) -> None:
@@ -157,9 +159,9 @@ class MERC(ListRouting):
     # -- across (Algorithm 3) ----------------------------------------------------------------------------------------
 
     def _carry_advertisement(
-        self, place: Place, crossed: Crossed, origin: Origin, value: Interest, cause: Cause
+        self, place: Place, crossed: Crossed, origin: Origin, value: Interest | None, cause: Cause
     ) -> None:
-        """To all brokers of other clusters (lines 3 to 5); subscriptions follow."""
+        """To all brokers of other clusters (lines 3 to 5); subscriptions follow, those that it concerns (None: all)."""
         self._bring_advertisement(place, crossed, origin, cause)
         before, now = self._note_ways(origin)
         for peer in sorted(_concerned(self.places, before, now)):
@@ -289,18 +291,38 @@ class MERC(ListRouting):
     def published(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[int]:
         wanted = self.places[HOME].entries(packets, contents)
         self.multicast(wanted, packets)
-        return [len(entries) for entries in wanted]
+        carries = [CARRY | self.me in entries for entries in wanted]
+        for packet, carried in zip(packets, carries, strict=True):
+            if carried and (self._sampling or packet.traced):  # an entry that has nowhere to go: it is here already
+                self._made[packet.event.id] = self._made.get(packet.event.id, 0) - 1
+        others = (count_others(tuple(entries), self.me) for entries in wanted)
+        return [count + carried for count, carried in zip(others, carries, strict=True)]
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         place = self.places[place_of(neighbour)]
         roles = _roles(forward.destinations, self.me)
         if neighbour != place.cluster.me:  # else it was published here
-            if self.me in roles or place is not self.places[HOME]:  # brought home, where its own clients are
+            if place is not self.places[HOME]:
+                self._take_home(place, forward, neighbour)
+            elif self.me in roles:
                 self.take_in_soon(forward, neighbour)
             else:
                 self.pass_by(forward, neighbour)
         if CARRY | self.me in roles:
             self._carry(place, forward.packets)
+
+    def _take_home(self, place: Place, forward: Forward, neighbour: int) -> None:
+        """From another cluster, for this broker's own clients, whose home is bound by the rules as all of it is."""
+        home, types = self.places[HOME], {packet.event.type for packet in forward.packets}
+        denied = {type for type in types if not self._may_cross(place, home, type)}
+        if not denied:
+            self.take_in_soon(forward, neighbour)
+            return
+        kept = tuple(packet for packet in forward.packets if packet.event.type not in denied)
+        others = tuple(packet for packet in forward.packets if packet.event.type in denied)
+        if kept:
+            self.take_in_soon(forward._replace(packets=kept), neighbour)
+        self.pass_by(forward._replace(packets=others), neighbour)
 
     def _carry(self, place: Place, packets: Sequence[Packet]) -> None:
         """Into the other clusters, to all who want it there (lines 9 to 11, with R-PRTs)."""
@@ -319,7 +341,9 @@ class MERC(ListRouting):
             ]
             if going:
                 taken.update(packet.event.id for packet in going)
-                self.multicast(into.entries(going, self.contents(going)), going, place=into.cluster.place)
+                wanted = into.entries(going, self.contents(going))
+                self.note_made(going, wanted)
+                self.multicast(wanted, going, place=into.cluster.place)
         self.carried += len(taken)
         for packet in new:
             if packet.event.id not in taken:  # by the rules, or its publisher's events come there by another way

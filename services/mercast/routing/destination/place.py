@@ -3,7 +3,7 @@
 Besides TRT and SPRT (overlay/cluster.py) these are the tables of section IV-A: R-SRT and R-PRT, for each cluster.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mercast.content.interest import Interest
 from mercast.matching import Content, TypedMatcher
@@ -46,7 +46,7 @@ class Place:
     def lay(self, subscription: Origin) -> None:
         """Have the matcher know who wants what it asks for: the broker itself if it is in this cluster, else edges."""
         told = self.subscriptions.of(subscription) if subscription[0] != self._me else {}
-        value, (laid, before) = next(iter(told.values()), None), self._laid.pop(subscription, (None, 0))
+        value, (laid, before) = self._value_of(told), self._laid.pop(subscription, (None, 0))
         if laid is not None and laid != value:
             self.matcher.remove(subscription)
         if value is not None:
@@ -59,6 +59,11 @@ class Place:
             self._laid[subscription] = value, destination
         if before >= FIRST_GROUP:
             self.carriers.give_back(before)
+
+    def _value_of(self, told: Mapping[Telling, Interest]) -> Interest | None:
+        """Who is out of reach may tell of what went by this name before its broker was started anew."""
+        there = (value for telling, value in told.items() if self._is_there(telling.broker))
+        return next(there, next(iter(told.values()), None))
 
     def validate(self) -> None:
         made_here = {origin for origin in self.subscriptions if origin[0] == self._me}

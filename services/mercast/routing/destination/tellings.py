@@ -60,6 +60,11 @@ class Tellings:
     def of(self, origin: Origin) -> dict[Telling, Interest]:
         return self._items.get(origin, {})
 
+    def agreed(self, origin: Origin) -> Interest | None:
+        """What all who tell of it say; None if they differ."""
+        first, *others = self._items[origin].values()
+        return first if all(value == first for value in others) else None
+
     def best(self, origin: Origin, counts: Callable[[Telling], bool]) -> Way | None:
         """Among those that count."""
         tellings = [telling for telling in self.of(origin) if counts(telling)]

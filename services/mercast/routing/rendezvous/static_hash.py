@@ -93,7 +93,7 @@ class StaticHash(ListRouting):
         for owner, of_owner in groupby(packets, lambda packet: self.owner(packet.event.type)):
             run = list(of_owner)
             if owner == self.me:
-                counts += self._spread(run, 0)
+                counts += map(len, self._spread(run, 0))
             else:
                 self._multicast(self.clusters[0], together(pack([owner]), 0, run, TO_OWNER), self.me)
                 counts += [1] * len(run)
@@ -101,12 +101,12 @@ class StaticHash(ListRouting):
 
     def arrived(self, forward: Forward, neighbour: int) -> None:
         if forward.note == TO_OWNER:
-            self._spread(forward.packets, forward.hops)
+            self.note_made(forward.packets, self._spread(forward.packets, forward.hops))
         super().arrived(forward, neighbour)
 
-    def _spread(self, packets: Sequence[Packet], hops: int) -> list[int]:
+    def _spread(self, packets: Sequence[Packet], hops: int) -> list[list[int]]:
         """From the owner to those who want the events; the publisher's broker has delivered them already."""
         everyone = zip(packets, self.kept.destinations_many(self.contents(packets)), strict=True)
         wanted = [[broker for broker in brokers if broker != packet.event.id.broker] for packet, brokers in everyone]
         self.multicast(wanted, packets, hops)
-        return [len(brokers) for brokers in wanted]
+        return wanted

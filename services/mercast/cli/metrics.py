@@ -1,0 +1,185 @@
+"""`mercast metrics`: live metrics of all brokers whose taps are in Kafka, by Spark."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Annotated, Any, Literal, NoReturn
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.live import Live
+
+from mercast.cli.local import interruptible
+from mercast.cli.spark_flags import pairs, tell
+from mercast.kafka import KafkaError
+from mercast.kafka.jars import connector, find_jars
+from mercast.kafka.java import find_java
+from mercast_streaming.live import PROBLEMS, Setting, start
+from mercast_streaming.show import Newest, figures_of, line
+from mercast_streaming.spark import VERSION, SparkError, session
+
+log = logging.getLogger(__name__)
+
+Pairs = Annotated[list[str], Parameter(negative="")]
+_POLL = 0.5
+_TOLD = 1_000
+"""Characters of an error of Spark."""
+
+
+def metrics(
+    *,
+    kafka: str = "127.0.0.1:9092",
+    prefix: str = "mercast",
+    window: int = 5,
+    watermark: int = 5,
+    ahead: int = 10,
+    checkpoint: str | None = None,
+    history: str | None = None,
+    beginning: Annotated[Literal["latest", "earliest"], Parameter(name=["--from"])] = "latest",
+    every: float = 0.5,
+    once: bool = False,
+    store: Literal["hdfs", "rocksdb"] = "hdfs",
+    master: str = "local[2]",
+    conf: Pairs = [],  # noqa: B006 - never changed
+    kafka_conf: Pairs = [],  # noqa: B006
+    brokers: bool = True,
+) -> None:
+    """Show live metrics of brokers, from their taps in Kafka, and write them down. Until Ctrl-C.
+
+    On a terminal, a table of the newest window; into a pipe, a line of JSON for each cluster and broker in each window.
+
+    Parameters
+    ----------
+    kafka
+        Kafka's address, or several with commas.
+    prefix
+        Of the topics: PREFIX.taps is read, PREFIX.metrics written.
+    window
+        Seconds.
+    watermark
+        Seconds that rows may come later than those of other brokers.
+    ahead
+        Seconds that a row may be ahead of Kafka's clock; what is further ahead is set aside and counted.
+    checkpoint
+        Folder, on any file system that Hadoop knows, from which a later run goes on. Without one, each run begins anew.
+    history
+        Folder, likewise, to which figures are written as Parquet.
+    beginning
+        Where to begin when there is no checkpoint: with the latest rows, or with the earliest that Kafka has.
+    every
+        Seconds from batch to batch.
+    once
+        Go through what Kafka has, from the checkpoint on, and end; windows that are not closed wait for the next run.
+    store
+        Where Spark keeps its state: on the heap, or in RocksDB for what the heap cannot hold. Both copy it to the
+        checkpoint.
+    master
+        Spark's master.
+    conf
+        A setting of Spark, as KEY=VALUE. May be given again.
+    kafka_conf
+        A setting of Kafka's clients, such as security.protocol=SSL. May be given again.
+    brokers
+        Show each broker too.
+    """
+    if min(window, watermark + 1, ahead + 1) < 1 or every < 0:
+        _stop("--window must be at least 1 s, and --watermark, --ahead and --every not negative")
+    spark_settings, kafka_settings = pairs("--conf", conf, _stop), pairs("--kafka-conf", kafka_conf, _stop)
+    try:
+        with ExitStack() as ends:
+            ends.enter_context(interruptible())
+            java = find_java(tell)
+            os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
+            jars = find_jars(java, tell, connector(VERSION))
+            place = checkpoint or ends.enter_context(TemporaryDirectory(prefix="mercast-metrics-"))
+            setting = Setting(
+                kafka=kafka, checkpoint=place, history=history, taps=f"{prefix}.taps", metrics=f"{prefix}.metrics",
+                window=window, watermark=watermark, ahead=ahead, beginning=beginning, every=every, once=once,
+                kafka_options=kafka_settings,
+            )  # fmt: skip
+            if not kafka_settings:  # which are in Spark's words, not in ours
+                _check_topics(setting)
+            tell("starting Spark")
+            spark = session(master, jars=jars, store=store, conf=spark_settings, name="mercast metrics")
+            ends.callback(spark.stop)
+            _run(spark, setting, brokers, ends)
+    except (KafkaError, SparkError) as error:
+        _stop(str(error))
+    except KeyboardInterrupt:
+        pass
+
+
+def _check_topics(setting: Setting) -> None:
+    """Better in a sentence now than as a tale of Java's later."""
+    from aiokafka.admin import AIOKafkaAdminClient
+    from aiokafka.errors import KafkaError as Unreachable
+
+    async def missing() -> list[str]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=setting.kafka)
+        await admin.start()
+        try:
+            return sorted({setting.taps, setting.metrics} - set(await admin.list_topics()))
+        finally:
+            await admin.close()
+
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    try:
+        names = asyncio.run(missing())
+    except (Unreachable, OSError) as error:
+        _stop(f"no Kafka at {setting.kafka}: {error}; start one by: mercast kafka")
+    if names:
+        _stop(
+            f"Kafka has no topic {' and no '.join(names)}; brokers make them, or: mercast taps init kafka://{setting.kafka}"
+        )
+
+
+def _run(spark: Any, setting: Setting, brokers: bool, ends: ExitStack) -> None:
+    newest, console = Newest(), Console()
+    live = ends.enter_context(Live(console=console, auto_refresh=False)) if console.is_terminal else None
+
+    def see(rows: list[Any]) -> None:
+        found = [figures_of(row) for row in rows]
+        newest.see(found)
+        if live is None:
+            sys.stdout.writelines(line(row) + "\n" for row in found)
+            sys.stdout.flush()
+
+    stopped = _stopped()
+    query = start(spark, setting, see)
+    ends.callback(query.stop)
+    told = -1
+    while query.isActive and not stopped.wait(_POLL):
+        told = _tell_problems(query.recentProgress, told)
+        if live is not None:
+            live.update(newest.table(brokers), refresh=True)
+    failure = query.exception()
+    if failure is not None:
+        _stop(f"the job has ended: {str(failure)[:_TOLD]}")
+
+
+def _stopped() -> Event:
+    """Set by Ctrl-C and SIGTERM: an exception amid a word with Java would leave that half said."""
+    stopped = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    return stopped
+
+
+def _tell_problems(progress: list[Any], told: int) -> int:
+    """A sample of what could not be read in each batch since."""
+    for batch in progress:
+        if batch.batchId > told:
+            told = batch.batchId
+            problems = batch.observedMetrics.get(PROBLEMS)
+            if problems is not None and problems["count"]:
+                log.warning("unreadable tap messages: %d, such as %s", problems["count"], problems["sample"])
+    return told
+
+
+def _stop(reason: str) -> NoReturn:
+    sys.exit(f"mercast metrics: {reason}")

@@ -1,0 +1,2 @@
+class KafkaError(Exception):
+    """Kafka, or something that it needs, cannot be had; the text says what would help."""

@@ -1,0 +1,178 @@
+"""Tap rows as messages: one definition, and nothing lost on the way."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mercast.content.event import EventId
+from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, EVENT_ROWS, HEADER, TAP_ROWS
+from mercast.protocol.rows import Copied, Delivered, Dropped, Published, Run, Subscribed
+from mercast.protocol.tap_messages import Head, Held, by_partition, encode, gather, partition_of
+from mercast.taps.document import document
+
+HEAD = Head(3, 1_763_380_000_000, "alpha", "merc")
+EVENT = EventId(1, 1_763_380_000_001, 7)
+QUOTE = Published(EVENT, 5_000_999, "quote", {"price": 1.5, "symbol": "ACME"}, 2, 10, 1, "pub.1")
+
+ids = st.builds(EventId, st.integers(0, 3), st.integers(0, 2**40), st.integers(0, 2**14))
+times = st.integers(0, 2**62)
+texts = st.text(max_size=20)
+
+
+@st.composite
+def _taken(draw):
+    """Rows by kind, each at a time of its own."""
+    found = {}
+    for kind, row in (("delivered", Delivered), ("dropped", Dropped), ("published", Published)):
+        rest = {
+            Delivered: (texts, st.lists(st.integers(1, 9), max_size=3).map(tuple), st.integers(0, 9), st.just(1)),
+            Dropped: (texts,),
+            Published: (texts, st.dictionaries(texts, texts, max_size=3), *[st.integers(0, 99)] * 3, texts),
+        }[row]
+        rows = draw(st.lists(st.builds(row, ids, times, *rest), max_size=12))
+        found[kind] = Rows(rows, list(range(len(rows))))
+    return found
+
+
+def Rows(rows, at):  # noqa: N802 - reads better
+    """Columns of these."""
+    (columns,) = (
+        gather((when, Run.of(row)) for when, row in zip(at, rows, strict=True)).values() if rows else [((), ())]
+    )
+    return columns
+
+
+def read(message):
+    """The rows of a message, by kind, as dicts; what a reader would do."""
+    said = orjson.loads(message.value)
+    rows = {kind: said[kind] for kind in COLUMNS if kind in said}
+    return {
+        kind: [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        for kind, columns in rows.items()
+    }
+
+
+def test_a_message_as_it_is_documented():
+    rows = {"published": Rows([QUOTE], [6_000]), "dropped": Rows([Dropped(EVENT, 7_000, "no route")], [8])}
+    (message,) = encode(HEAD, 120, rows)
+    event = {"event_broker": [1], "event_incarnation": [1_763_380_000_001], "event_sequence": [7]}
+    assert orjson.loads(message.value) == {
+        "version": 1,
+        "broker": 3,
+        "incarnation": 1_763_380_000_000,
+        "cluster": "alpha",
+        "strategy": "merc",
+        "first": 120,
+        "count": 2,
+        "published": {
+            **event,
+            "time": [5_000],
+            "type": ["quote"],
+            "attributes": ['{"price":1.5,"symbol":"ACME"}'],
+            "destinations": [2],
+            "bytes": [10],
+            "matches": [1],
+            "publisher": ["pub.1"],
+            "at": [6_000],
+        },
+        "dropped": {**event, "time": [7], "why": ["no route"], "at": [8]},
+    }
+
+
+def test_columns_are_the_fields():
+    for kind, row in (TAP_ROWS | CONTROL_ROWS).items():
+        names = [column.name for column in COLUMNS[kind]]
+        fields = [name for name in row._fields if kind not in EVENT_ROWS or name not in ("event", "time")]
+        event = ["event_broker", "event_incarnation", "event_sequence", "time"] if kind in EVENT_ROWS else []
+        assert names == [*event, *fields, "at"]
+
+
+def test_every_column_has_a_meaning():
+    for column in (*HEADER, *(column for columns in COLUMNS.values() for column in columns)):
+        assert not column.meaning[0].islower()
+        assert column.meaning.endswith(".")
+
+
+@given(_taken(), st.integers(400, 3_000))
+def test_messages_stay_small_and_lose_nothing(rows, most):
+    messages = list(encode(HEAD, 5, rows, most=most))
+    whole = list(encode(HEAD, 5, rows))
+    assert [message.first for message in messages] == [
+        5 + sum(message.rows for message in messages[:at]) for at in range(len(messages))
+    ]
+    assert all(len(message.value) <= most for message in messages)
+    told = [read(message) for message in messages if message.value]
+    for kind, expected in (read(whole[0]) if whole else {}).items():
+        found = [row for some in told for row in some.get(kind, [])]
+        if all(message.value for message in messages):
+            assert [_bare(row) for row in found] == [_bare(row) for row in expected]
+    assert sum(message.rows for message in messages) == sum(len(some[0]) for some in rows.values())
+
+
+def _bare(row):
+    return {name: value for name, value in row.items() if name != "attributes"}
+
+
+def test_a_row_that_is_too_large_is_told_without_its_attributes():
+    large = QUOTE._replace(attributes={"text": "x" * 2_000})
+    messages = list(encode(HEAD, 0, {"published": Rows([QUOTE, large, QUOTE], [1, 2, 3])}, most=1_000))
+    assert [row["attributes"] for message in messages for row in read(message)["published"]] == [
+        '{"price":1.5,"symbol":"ACME"}',
+        None,
+        '{"price":1.5,"symbol":"ACME"}',
+    ]
+    client = Delivered(EVENT, 0, "c" * 2_000, (), 1)
+    assert [message.value for message in encode(HEAD, 0, {"delivered": Rows([client], [1])}, most=1_000)] == [b""]
+
+
+@pytest.mark.parametrize(
+    ("held", "attributes", "publisher"),
+    [
+        (Held(), '{"price":1.5,"symbol":"ACME"}', "pub.1"),
+        (Held(frozenset(["price"]), None, frozenset(["pub.1"])), '{"price":1.5}', "pub.1"),
+        (Held(frozenset(), None, frozenset(["sub.1"])), None, None),
+    ],
+)
+def test_what_taps_may_hold_of_events(held, attributes, publisher):
+    (message,) = encode(HEAD, 0, {"published": Rows([QUOTE], [1])}, held)
+    (row,) = read(message)["published"]
+    assert (row["attributes"], row["publisher"]) == (attributes, publisher)
+
+
+def test_what_taps_may_hold_of_filters():
+    rows = [Subscribed("c", 1, type, "price > 1", True) for type in ("quote", "trade", None)]
+    (message,) = encode(HEAD, 0, {"subscribed": Rows(rows, [1, 2, 3])}, Held(filters=frozenset(["quote"])))
+    assert [row["filter"] for row in read(message)["subscribed"]] == ["price > 1", None, None]
+
+
+@given(st.lists(ids, min_size=1, max_size=50), st.integers(1, 12))
+def test_all_rows_of_an_event_lie_in_one_partition(events, partitions):
+    rows = Rows([Dropped(event, 0, str(at)) for at, event in enumerate(events)], list(range(len(events))))
+    parts = by_partition(rows, partitions)
+    for partition, part in parts.items():
+        assert 0 <= partition < partitions
+        found, _, numbers, at = part
+        assert {partition_of(event, partitions) for event in found} == {partition}
+        assert [int(number) for number in numbers] == at == sorted(at)
+    assert sum(len(part[0]) for part in parts.values()) == len(events)
+
+
+def test_partitions_are_used_alike():
+    """And for ever in the same way: readers and brokers of different versions agree."""
+    found = [partition_of(EventId(1, 1_763_380_000_000, block << 12), 4) for block in range(4_000)]
+    assert all(900 < found.count(partition) < 1_100 for partition in range(4))
+    assert found[:12] == [partition_of(EventId(1, 1_763_380_000_000, (block << 12) + 4095), 4) for block in range(12)]
+    assert partition_of(EventId(1, 2, 3), 1_000_003) == 60_234
+
+
+def test_the_rows_are_documented():
+    assert (Path(__file__).parents[2] / "docs/taps.md").read_text() == document(), "make docs"
+
+
+def test_copies_hold_what_they_held_before():
+    """Rows travel between brokers of different versions: what is new has a default."""
+    assert Copied(EVENT, 0, 1, 1, 1, 1, True) == Copied(EVENT, 0, 1, 1, 1, 1, True, False, 0)
+    assert Published(EVENT, 0, "quote", {}, 1, 2, 3).publisher is None
