@@ -1,9 +1,14 @@
 """Results of the live benches, for people."""
 
+from typing import TYPE_CHECKING
+
 from rich.table import Table
 
-from mercast_loadtest.bench import chain, crowd, forward, hop, idle, line
+from mercast_loadtest.bench import chain, crowd, forward, hop, idle, line, taps
 from mercast_loadtest.bench.report import console
+
+if TYPE_CHECKING:  # it needs Spark, the others do not
+    from mercast_loadtest.bench import metrics
 
 _MIB = 1024 * 1024
 
@@ -21,6 +26,22 @@ def print_chain(result: chain.Result) -> None:
     table.add_row("bare chain", f"p50 {result.bare_p50_ms:.2f} ms")
     table.add_row("µs of CPU per event", _by_name(result.cpu_us_per_event))
     table.add_row("bare chain", _by_name(result.bare_cpu_us_per_event))
+    console.print(table)
+
+
+def print_taps(result: taps.Result) -> None:
+    table = _table(
+        f"taps to Kafka: 3 brokers, {result.subscriptions:,} subscriptions, compression {result.compression}"
+    )
+    table.add_row("events/s without taps", f"{result.events_per_second:,.0f}")
+    table.add_row("µs of CPU per event", _by_name(result.cpu_us_per_event))
+    for share in result.shares:
+        of = f"{share.sampling:.0%} of events"
+        table.add_row(f"{of}, events/s", f"{share.events_per_second:,.0f}")
+        table.add_row(f"[bold]{of}, ratio", f"[bold]{share.ratio:.3f}{_range(share.ratios)}")
+        table.add_row(f"{of}, ratio of CPU", f"{share.cpu_ratio:.3f}")
+        table.add_row("µs of CPU per event", _by_name(share.cpu_us_per_event))
+        table.add_row("rows shipped, lost", f"{share.rows_shipped:,}, {share.rows_lost:,}")
     console.print(table)
 
 
@@ -103,6 +124,19 @@ def print_crowd(result: crowd.Result) -> None:
     table.add_row("from one connection to one", f"p50 {result.alone_p50_ms:.2f} ms   p99 {result.alone_p99_ms:.2f}")
     cpu = f"{result.cpu_us_per_event:.2f}, from one to one {result.alone_cpu_us_per_event:.2f}"
     table.add_row("µs of the broker's CPU per event", cpu)
+    console.print(table)
+
+
+def print_metrics(result: "metrics.Result") -> None:
+    rows = f"{result.rows:,} tap rows in {result.messages:,} messages"
+    table = _table(f"metrics: {rows}, {result.master}, {result.store}")
+    table.add_row("rows/s", f"{result.rows_per_second:,.0f}")
+    table.add_row("bare count by window", f"{result.bare_rows_per_second:,.0f}")
+    table.add_row("[bold]ratio to it", f"[bold]{result.ratio:.3f}{_range(result.ratios)}")
+    table.add_row("rows that the figures count", f"{result.counted:,}")
+    delays = f"p50 {result.delay_p50_s:.2f} s   longest {result.delay_max_s:.2f} s"
+    table.add_row(f"figures after the watermark, at {result.live_rows_per_second:,.0f}/s", delays)
+    table.add_row("windows", f"{result.windows}")
     console.print(table)
 
 

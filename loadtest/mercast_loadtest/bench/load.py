@@ -59,6 +59,10 @@ class Ends:
         self._copies = np.array(copies)
         """How often each of the frames is to arrive."""
 
+    def watch(self, name: str, pid: int) -> None:
+        """Count the processor time of this process, too."""
+        self._watched[name] = pid
+
     def flood(self, seconds: float, window: int = WINDOW) -> Run:
         """As fast as it goes."""
         return self._run("flood", False, seconds=seconds, window=window)

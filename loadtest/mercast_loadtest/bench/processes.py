@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from mercast.broker.local import end_with_parent
+from mercast.processes import end_with_parent
 
 AT_MOST = 900
 """Seconds that a helper may live."""

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from mercast_loadtest.bench.matching import Result
 from mercast_loadtest.bench.simulator import Result as Simulated
+
+if TYPE_CHECKING:
+    from mercast_loadtest.bench.audit import Result as Audited  # which needs Spark
 
 console = Console()
 
@@ -45,6 +48,18 @@ def print_simulator(result: Simulated) -> None:
     table.add_row("µs per hop", f"{result.us_per_hop:.1f}")
     table.add_row("splitting lists alone", f"{result.yardstick_us_per_hop:.1f}")
     table.add_row("[bold]ratio to it", f"[bold]{result.ratio:.1f}")
+    console.print(table)
+
+
+def print_audit(result: "Audited") -> None:
+    title = f"audit: {result.subscriptions:,} subscriptions, {result.events:,} events"
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_row("pairs that match", f"{result.pairs:,}")
+    table.add_row("taps", f"{result.tap_megabytes:,.0f} MB")
+    table.add_row("[bold]audit", f"[bold]{result.seconds:.0f} s")
+    table.add_row("evaluations a second", f"{result.evaluations_per_second / 1e6:.1f} million")
+    table.add_row("memory of Spark", f"{result.memory_megabytes:,.0f} MB")
+    table.add_row("found what was wrong, and no more", "yes" if result.exact else "[red]no")
     console.print(table)
 
 

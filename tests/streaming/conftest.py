@@ -1,0 +1,46 @@
+"""One Spark and one Kafka for all tests here. They are marked `spark`, and run in one process after all others."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from mercast.kafka import Kafka
+from mercast.kafka.jars import connector, find_jars
+from mercast.kafka.java import find_java
+from mercast_streaming.spark import VERSION, session
+
+MARKS = (
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    # py4j leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"),
+)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            for mark in MARKS:
+                item.add_marker(mark)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
+    # Compiled less well, sooner at work.
+    own = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.driver.memory": "1g"}
+    own["spark.sql.warehouse.dir"] = str(tmp_path_factory.mktemp("warehouse"))
+    with ExitStack() as ends:
+        spark = session(jars=find_jars(java, of=connector(VERSION)), conf=own)
+        ends.callback(spark.stop)
+        yield spark
+
+
+@pytest.fixture(scope="session")
+def kafka():
+    with Kafka() as kafka:
+        yield kafka.address

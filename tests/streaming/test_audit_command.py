@@ -1,0 +1,47 @@
+"""`mercast audit`, as it is called."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from mercast_streaming.audit import invented
+
+
+def mercast_audit(*flags):
+    command = [sys.executable, "-m", "mercast", "audit", *map(str, flags)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
+
+
+def test_what_is_wrong_is_said_and_written(tmp_path):
+    taps = invented.make(invented.Setting(events=200, faults={"drop": 1, "double": 1}))
+    taps.write(tmp_path / "taps")
+    files = ["--json", tmp_path / "audit.json", "--html", tmp_path / "audit.html"]
+    found = mercast_audit("--from", tmp_path / "taps", "--memory", "1g", *files)
+    assert found.returncode == 1, found.stderr
+    report = json.loads((tmp_path / "audit.json").read_text())
+    assert {(one["what"], tuple(one["event"]), one["broker"], one["client"]) for one in report["named"]} == taps.wrong
+    page = (tmp_path / "audit.html").read_text()
+    for what, event, broker, client in taps.wrong:
+        name = f"event {':'.join(map(str, event))}, broker {broker}, client {client}"
+        assert what in found.stdout
+        assert name in " ".join(found.stdout.split())
+        assert name in page
+    assert "prefers-color-scheme: dark" in page
+    assert "http" not in page
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--from", "/no/such/folder"], "there is no such folder"),
+        (["--since", "yesterday"], "2026-03-01T12:00:00"),
+        (["--most-unknown", "2"], "--most-unknown from 0 to 1"),
+        (["--conf", "x"], "KEY=VALUE"),
+        (["--json", "/no/such/folder/audit.json"], "there is no folder /no/such/folder"),
+    ],
+)
+def test_bad_flags_are_refused_before_anything_is_started(flags, says):
+    found = mercast_audit(*flags)
+    assert (found.returncode, says in found.stderr, "starting Spark" in found.stderr) == (3, True, False)
