@@ -171,6 +171,9 @@ class Broker:
 
     def _turn(self) -> None:
         pending, self._pending = self._pending, []
+        if len(pending) == 1:
+            self._handle(pending[0])
+            return
         for some in _portions(pending):
             self._handle(some[0] if len(some) == 1 else Batch(tuple(some)))
 

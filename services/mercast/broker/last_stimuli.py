@@ -87,9 +87,10 @@ def _lines(core: Core | None, gone: int, kept: tuple[Kept, ...]) -> Iterator[str
 
 def _size(stimulus: Stimulus) -> int:
     """About the bytes on the wire. What is in memory is some times as much."""
-    stimuli = stimulus.stimuli if type(stimulus) is Batch else (stimulus,)
-    total = _EACH * len(stimuli)
-    for kind, run in groupby(stimuli, type):
+    if type(stimulus) is not Batch:
+        return _EACH + _SIZES[type(stimulus)](stimulus)
+    total = _EACH * len(stimulus.stimuli)
+    for kind, run in groupby(stimulus.stimuli, type):
         if kind is Publish:  # no step of Python's own for a single event
             total += sum(map(len, map(_encoded, run)))
         else:
@@ -119,6 +120,10 @@ def _size_of_declaration(declaration: Declaration) -> int:
 
 def _size_of_declare(declare: Declare) -> int:
     return _size_of_declaration(declare.declaration)
+
+
+def _size_of_publish(publish: Publish) -> int:
+    return len(publish.encoded)
 
 
 def _size_of_refuse(refuse: Refuse) -> int:
@@ -162,6 +167,7 @@ _SIZES: dict[type, Callable[[Any], int]] = {
     Advertise: _size_of_filter,
     Declare: _size_of_declare,
     Refuse: _size_of_refuse,
+    Publish: _size_of_publish,
     **dict.fromkeys((Unadvertise, Unsubscribe, Leave, LinkUp, LinkDown, Retire, Tick), _nothing),
     Forward: _size_of_forward,
     Control: _size_of_control,

@@ -336,12 +336,12 @@ class Link(OutgoingLink):
     def _give(self) -> None:
         """To the network, until it has enough."""
         self._fill()
-        while self.flush():
+        while self.flush() and (self._events or self._owed):
             self._fill()
 
     def _fill(self) -> None:
         """Take as many events as the network should be given."""
-        more = sum(map(len, self.out))
+        more = sum(map(len, self.out)) if self.out else 0
         while self._events and not self._full and self.untaken + more <= _AHEAD_BYTES:
             forward, encoded = self._events.give(self._written + more)
             self.broker.counters.forwarded += len(forward.packets)

@@ -103,9 +103,9 @@ class Core(Overlaid):
             stimuli.Batch: self._batch,
         }
 
-    def next_deadline(self) -> float:
+    def _find_deadline(self) -> float:
         settling = min(self._settle_by.values(), default=float("inf"))
-        return min(super().next_deadline(), settling, self.parked.next_deadline())
+        return min(super()._find_deadline(), settling, self.parked.next_deadline())
 
     # -- what a strategy decides, besides what is in overlaid.py -------------------------------------------------------
 
@@ -368,6 +368,7 @@ class Core(Overlaid):
                 raise ContentError(f"request {asked.request}: number requests upwards from 1, each once")
             implied = Advertisement(asked.type)
             self.clients.check_room(asked.client, implied)
+            self.deadlines_change()
             self._add_advertisement(local, implied, Request(asked.client, -1))
         elif not allowed:
             raise ContentError(f"the event lies outside what {asked.client!r} has advertised for type {asked.type!r}")
@@ -480,6 +481,7 @@ class Core(Overlaid):
 
     def park(self, place: int, forward: Forward) -> None:
         """No route now: wait for one, for a while."""
+        self.deadlines_change()
         until = self._now + self.settings.wait_for_route if self._waits_until is None else self._waits_until
         self.drop_all(self.parked.add(until, place, forward), "no route")
 
@@ -546,7 +548,7 @@ class Core(Overlaid):
                 )  # events that follow each other are matched together
             else:
                 for stimulus in run:
-                    self._does[kind](stimulus)
+                    self._do(kind, stimulus)
 
     # -- matching ------------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,11 @@ View: TypeAlias = tuple[dict[int, int], Iterable[Record]]
 """Of a cluster: the own links there, and what the others say of theirs."""
 
 
+_UNKNOWN = float("-inf")
+_OF_EVENTS = (stimuli.Received, stimuli.Publish, stimuli.Batch)
+"""Stimuli that, by themselves, change no deadline."""
+
+
 class Overlaid(ABC):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         self.me, self.incarnation = me, incarnation
@@ -67,6 +72,8 @@ class Overlaid(ABC):
         self.most_hops = 0
         """That any message had when it came here."""
         self._now = 0.0
+        self._deadline = _UNKNOWN
+        """The next one, unless it is over or something was done that may have changed it. Events do not."""
         self._effects: list[Effect] = []
         self._rows: list[Run] = []
         self._outbox: dict[int, list[Message]] = {}
@@ -104,8 +111,13 @@ class Overlaid(ABC):
 
     def handle(self, now: float, stimulus: Stimulus) -> list[Effect]:
         self._now, self._effects, self._rows, self._outbox = now, [], [], {}
-        self._does[type(stimulus)](stimulus)
+        self._do(type(stimulus), stimulus)
         return self._done()
+
+    def _do(self, kind: type, stimulus: Stimulus) -> None:
+        if kind not in _OF_EVENTS:
+            self.deadlines_change()
+        self._does[kind](stimulus)
 
     def _done(self) -> list[Effect]:
         for organising in self.organising:
@@ -120,6 +132,15 @@ class Overlaid(ABC):
         return effects
 
     def next_deadline(self) -> float:
+        if self._deadline <= self._now or self.organising:
+            self._deadline = self._find_deadline()
+        return self._deadline
+
+    def deadlines_change(self) -> None:
+        """To be said before anything is done that makes or ends one."""
+        self._deadline = _UNKNOWN
+
+    def _find_deadline(self) -> float:
         return min(
             self.exchange.oldest + self.settings.settle_within,
             *(cluster.neighbourhood.next_deadline() for cluster in self.clusters),
@@ -213,6 +234,7 @@ class Overlaid(ABC):
                 if type(message) is Forward:
                     self.forwarded(arrival.neighbour, message)
                 else:
+                    self.deadlines_change()
                     self._take_in_all()  # as things were before what follows
                     self._heard(cluster, arrival.neighbour & NUMBER, message)
         self._update(updates)
@@ -220,7 +242,10 @@ class Overlaid(ABC):
 
     def _update(self, updates: Sequence[tuple[int, Update]]) -> None:
         """Updates that follow each other: there are new routes once, whoever says how much."""
-        for cluster in self.clusters if updates else ():
+        if not updates:
+            return
+        self.deadlines_change()
+        for cluster in self.clusters:
             mine = [
                 (neighbour & NUMBER, update)
                 for neighbour, update in updates
@@ -399,6 +424,7 @@ class Overlaid(ABC):
         for cluster in self.clusters:
             assert self.me in cluster.state.reachable
             assert {who for who, _ in cluster.state.mine.links} == cluster.neighbourhood.neighbours.keys()
+        assert self.next_deadline() == self._find_deadline()
         assert self._incarnations.keys() == self.exchange.told.keys()
         assert self.exchange.said.keys() <= self.exchange.told.keys()
         assert self._lost.keys() <= self._incarnations.keys()
