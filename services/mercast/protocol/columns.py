@@ -20,7 +20,7 @@ class Column(NamedTuple):
     nullable: bool
     meaning: str
     json: bool = False
-    """Whether it is an object, written as text: who does not look into it need not read it."""
+    """Whether it is an object of any shape: readers take its text as it is, who does not look into it need not."""
 
 
 HEADER = (

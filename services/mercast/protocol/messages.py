@@ -63,7 +63,8 @@ class Forward(NamedTuple):
     hops: int
     """Links crossed so far in this cluster."""
     packets: Sequence[Packet]
-    """Events that follow each other and go the same way; the header is read and the list split once for all."""
+    """Events of one source, in the order that it published them, that go the same way; the header is read and the list
+    split once for all."""
     note: Note = None
     """What a strategy needs beside the list, such as the advertisement whose tree they follow."""
     traced: bool = False

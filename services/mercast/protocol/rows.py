@@ -18,7 +18,7 @@ class Published(NamedTuple):
     event: EventId
     time: int
     type: Annotated[str, "Its type."]
-    attributes: Annotated[dict[str, bool | int | float | str] | None, "Its attributes, a JSON object as text."]
+    attributes: Annotated[dict[str, bool | int | float | str] | None, "Its attributes, a JSON object."]
     destinations: Annotated[int, "Brokers found interested, this one not counted."]
     bytes: Annotated[int, "Length of its payload."]
     matches: Annotated[int, "Local clients that it is for."]
@@ -102,7 +102,7 @@ class Declared(NamedTuple):
 
     type: Annotated[str, "Its name."]
     parent: Annotated[str | None, "The type that it inherits from."]
-    attributes: Annotated[dict[str, bool | int | float | str], "Kinds of its own attributes, a JSON object as text."]
+    attributes: Annotated[dict[str, bool | int | float | str], "Kinds of its own attributes, a JSON object."]
 
 
 class Advertised(NamedTuple):

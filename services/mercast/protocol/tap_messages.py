@@ -5,7 +5,8 @@ Rows are encoded when they are shipped, many at once: an object for each would c
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain, groupby, repeat
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -49,7 +50,7 @@ ALL = Held()
 
 
 Columns: TypeAlias = tuple[Sequence[Any], ...]
-"""Of rows of one kind: their fields in order, and when each happened, in microseconds."""
+"""Of rows of one kind, in the order of columns.py."""
 
 
 def gather(written: Iterable[tuple[int, Run]]) -> dict[str, Columns]:
@@ -59,10 +60,17 @@ def gather(written: Iterable[tuple[int, Run]]) -> dict[str, Columns]:
         runs.setdefault(one[1].row, []).append(one)
     gathered: dict[str, Columns] = {}
     for row, some in runs.items():
-        fields = zip(*(run.columns for _, run in some), strict=True)
-        times = [at for at, run in some for at in repeat(at, len(run))]
-        gathered[KIND_OF[row]] = (*(list(chain.from_iterable(parts)) for parts in fields), times)
+        parts = zip(*(run.columns for _, run in some), strict=True)
+        columns = [list(chain.from_iterable(of_runs)) for of_runs in parts]
+        if row in _ABOUT_EVENTS:
+            ids, times, *others = columns
+            columns = [*(list(map(part, ids)) for part in _OF_ID), [time // _MICRO for time in times], *others]
+        gathered[KIND_OF[row]] = (*columns, list(chain.from_iterable(repeat(at, len(run)) for at, run in some)))
     return gathered
+
+
+_ABOUT_EVENTS = frozenset(EVENT_ROWS.values())
+_OF_ID = tuple(map(itemgetter, range(3)))
 
 
 class TapMessage(NamedTuple):
@@ -88,18 +96,20 @@ def _partition(broker: int, incarnation: int, block: int, partitions: int) -> in
 
 def by_partition(rows: Columns, partitions: int) -> dict[int, Columns]:
     """Rows about events, with those of each partition in order."""
-    brokers, incarnations, sequences = zip(*rows[0], strict=True)
-    count, broker, incarnation, block = len(brokers), brokers[0], incarnations[0], sequences[0] >> _BLOCK
-    alike = brokers.count(broker) == count == incarnations.count(incarnation)
-    if alike and min(sequences) >> _BLOCK == max(sequences) >> _BLOCK:  # as nearly always
-        return {_partition(broker, incarnation, block, partitions): rows}
-    blocks = [(broker, incarnation, sequence >> _BLOCK) for broker, incarnation, sequence in rows[0]]
-    places = {block: _partition(*block, partitions) for block in set(blocks)}
-    at = [places[block] for block in blocks]
-    return {
-        place: tuple([value for value, here in zip(column, at, strict=True) if here == place] for column in rows)
-        for place in sorted(set(at))
-    }
+    brokers, incarnations, sequences = rows[:3]
+    blocks = zip(brokers, incarnations, [sequence >> _BLOCK for sequence in sequences], strict=True)
+    parts: dict[int, list[slice]] = {}
+    end = 0
+    for block, run in groupby(blocks):
+        begin, end = end, end + len(list(run))
+        parts.setdefault(_partition(*block, partitions), []).append(slice(begin, end))
+    if len(parts) == 1:
+        return dict.fromkeys(parts, rows)
+    return {place: tuple(_cut(column, parts[place]) for column in rows) for place in sorted(parts)}
+
+
+def _cut(column: Sequence[Any], parts: list[slice]) -> Sequence[Any]:
+    return column[parts[0]] if len(parts) == 1 else list(chain.from_iterable(column[part] for part in parts))
 
 
 def encode(
@@ -155,9 +165,6 @@ def _halves(rows: Mapping[str, Columns]) -> tuple[dict[str, Columns], dict[str, 
 
 
 def _columns(kind: str, rows: Columns, held: Held) -> dict[str, Sequence[Any]]:
-    if kind in EVENT_ROWS:
-        ids, times, *others = rows
-        rows = (*zip(*ids, strict=True), [time // _MICRO for time in times], *others)
     named = dict(zip((column.name for column in COLUMNS[kind]), rows, strict=True))
     for name, change in _CHANGES.items():
         if name in named:
@@ -168,18 +175,13 @@ def _columns(kind: str, rows: Columns, held: Held) -> dict[str, Sequence[Any]]:
 # -- columns that are not written as they are --------------------------------------------------------------------------
 
 
-def _attributes(kind: str, columns: Mapping[str, Sequence[Any]], held: Held) -> list[str | None]:
+def _attributes(kind: str, columns: Mapping[str, Sequence[Any]], held: Held) -> Sequence[dict[str, Any] | None]:
     given, listed = columns["attributes"], held.attributes
     if kind in CONTROL_ROWS or listed is None:
-        return [orjson.dumps(one).decode() if one is not None else None for one in given]
+        return given
     if not listed:
         return [None] * len(given)
-    return [
-        orjson.dumps({name: value for name, value in one.items() if name in listed}).decode()
-        if one is not None
-        else None
-        for one in given
-    ]
+    return [one and {name: value for name, value in one.items() if name in listed} for one in given]
 
 
 def _filters(_: str, columns: Mapping[str, Sequence[Any]], held: Held) -> Sequence[str | None]:

@@ -424,13 +424,23 @@ class Core(Overlaid):
                 new += _new_among(forward.packets, seen)
         interested = iter(self.clients.interested(self.contents(new), new, False))
         for forward, neighbour, seen in arrivals:
-            ids = _ids(forward.packets) if self._sampling else []
-            sampled = self._samples.among(ids) if ids else ()
+            sampled = self._sampled(forward.packets) if self._sampling else ()
             tapped = _with_traced(sampled, forward.packets) if forward.traced else sampled
             wanted = None if seen is None else self._take_in(forward, seen, interested, tapped)
             if tapped:
-                self._copied(forward, neighbour, wanted, ids or _ids(forward.packets), tapped)
+                self._copied(forward, neighbour, wanted, tapped)
         self._made.clear()
+
+    def _sampled(self, packets: Sequence[Packet]) -> Sequence[int]:
+        """The places of events that the taps get rows of. Those that travel together are of one source, in order: often
+        none is left out, and then the first and the last tell of all."""
+        if not packets:
+            return ()
+        count = len(packets)
+        first, last = _ids(packets, (0, count - 1))
+        if first[:2] == last[:2] and last[2] - first[2] == count - 1:
+            return self._samples.in_row(first, count)
+        return self._samples.among(_ids(packets))
 
     def _take_in(
         self, forward: Forward, seen: list[Seen], interested: Iterator[Interested], tapped: Sequence[int]
@@ -456,11 +466,10 @@ class Core(Overlaid):
         forward: Forward,
         neighbour: int,
         interested: Sequence[Interested] | None,
-        ids: Sequence[EventId],
         tapped: Sequence[int],
     ) -> None:
         """Rows of the copies that came in."""
-        count, ids, times = len(tapped), _pick(ids, tapped), _times(forward.packets, tapped)
+        count, ids, times = len(tapped), _ids(forward.packets, tapped), _times(forward.packets, tapped)
         packets = tuple(_pick(forward.packets, tapped)) if forward.traced else ()
         seen = self._received_before.see_all(ids)
         copies = [FIRST if one is _NEW else FURTHER for one in seen]
@@ -576,8 +585,11 @@ def _new_among(packets: Sequence[Packet], seen: list[Seen]) -> Sequence[Packet]:
     return [packet for packet, how in zip(packets, seen, strict=True) if how is _NEW]
 
 
-def _ids(packets: Sequence[Packet]) -> list[EventId]:
-    return packets.ids() if isinstance(packets, Passing) else [packet[0][0] for packet in packets]
+def _ids(packets: Sequence[Packet], which: Sequence[int] | None = None) -> list[EventId]:
+    """Of all, or of those at these places."""
+    if isinstance(packets, Passing):
+        return packets.ids(range(len(packets)) if which is None else which)
+    return [packet[0][0] for packet in (packets if which is None else _pick(packets, which))]
 
 
 def _times(packets: Sequence[Packet], which: Sequence[int]) -> list[int]:

@@ -377,13 +377,13 @@ class Passing(Sequence[Packet]):
     def __iter__(self) -> Iterator[Packet]:
         return (self._packet(*place) for place in self._places)
 
-    def ids(self) -> list[EventId]:
-        """Plain tuples of the same; all that rows say of these events, in as few steps as there are."""
-        encoded = self.encoded
-        return [_read_id(encoded, begin) for begin, _ in self._places]  # type: ignore[misc]
+    def ids(self, which: Iterable[int]) -> list[EventId]:
+        """Plain tuples of the same, of those at these places; all that rows say of these events, in as few steps as
+        there are."""
+        encoded, places = self.encoded, self._places
+        return [_read_id(encoded, places[at][0]) for at in which]  # type: ignore[misc]
 
     def times(self, which: Iterable[int]) -> list[int]:
-        """Of those at these places."""
         encoded, places = self.encoded, self._places
         return [_read_time(encoded, places[at][0])[0] for at in which]
 
