@@ -10,6 +10,8 @@ import mercast as client
 from mercast.broker.local import Local
 from mercast.kafka import Kafka
 from mercast.processes import free_addresses
+from mercast.security.certificates import make_ca, make_certificate
+from mercast.security.identity import Identity
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -145,6 +147,46 @@ def test_what_does_not_fit_is_lost_and_counted():
             _shipped(brokers)  # a gap that nothing follows is told of after that
             said = of_kafka(address, "mercast.taps", "mercast.control")
             assert sum(said.gaps().values()) == brokers[1].metric("mercast_tap_rows_lost_total")
+
+
+def _secured(folder):
+    """Settings of a Kafka that wants TLS from both sides, and a name and a password."""
+    make_ca(folder)
+    for name in ("kafka", "broker"):
+        make_certificate(folder, name, Identity("default", "broker"), ["127.0.0.1"])
+    ca, certificate, key = ((folder / name).read_text() for name in ("ca.pem", "kafka.pem", "kafka.key"))
+    users = 'username="kafka" password="its own" user_kafka="its own" user_taps="let me in"'
+    secured = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT",  # the first is but a name here
+        "ssl.client.auth": "required",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": certificate,
+        "ssl.keystore.key": key,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": ca,
+        "ssl.endpoint.identification.algorithm": "",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": (
+            f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
+        ),
+    }
+    return {name: value.replace("\n", "\\n") for name, value in secured.items()}
+
+
+def test_by_tls_and_with_a_password(tmp_path):
+    files = {flag: tmp_path / name for flag, name in (("ca", "ca.pem"), ("cert", "broker.pem"), ("key", "broker.key"))}
+    with Kafka(settings=_secured(tmp_path)) as kafka:
+        shown = [word for flag, file in files.items() for word in (f"--taps-tls-{flag}", str(file))]
+        who = ["--taps-sasl-mechanism", "PLAIN", "--taps-sasl-user", "taps", "--taps-sasl-password", "let me in"]
+        options = ["--taps", f"kafka://{kafka.address}", "--taps-tls", *shown, *who]
+        with Local(3, LINE, options=options) as brokers:
+            asyncio.run(_play(brokers, 100))
+            _shipped(brokers)
+            assert brokers[1].metric("mercast_tap_rows_lost_total") == 0
+        with Local(1, options=[*options[:-1], "wrong"]) as refused:
+            log = refused[1].log
+            until(lambda: "taps cannot be shipped" in log.read_text(), "the log says that Kafka refuses")
 
 
 def test_topics_are_made_once_and_wrong_ones_are_refused(kafka, tmp_path, monkeypatch):

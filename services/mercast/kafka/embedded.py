@@ -7,7 +7,7 @@ import base64
 import signal
 import subprocess
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,13 +67,19 @@ logger.server.level=info
 class Kafka:
     """`with Kafka() as kafka: kafka.address …`; may be stopped, killed and started again, with its port and data.
 
-    Without a folder, the data is gone afterwards. `tell` hears what takes long.
+    Without a folder, the data is gone afterwards. `tell` hears what takes long. `settings` are Kafka's own, in place of
+    those here or beside them.
     """
 
     def __init__(
-        self, port: int = 0, data: Path | None = None, *, tell: Callable[[str], None] = lambda _: None
+        self,
+        port: int = 0,
+        data: Path | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._port, self._data, self._tell = port, data, tell
+        self._port, self._data, self._others, self._tell = port, data, settings or {}, tell
         self._folder = Path()
         self._process: subprocess.Popen[bytes] | None = None
         self._ends = ExitStack()
@@ -162,6 +168,7 @@ class Kafka:
             "advertised.listeners": f"PLAINTEXT://{self.address}",
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": self._folder / "data",
+            **self._others,
         }
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 
