@@ -63,7 +63,7 @@ class Carriers:
         return picked
 
     def _pick(self, source: int, crossed: Crossed, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        waiting = [some for number in numbers if (some := self._best(self._groups[number], crossed))]
+        waiting = [some for number in numbers for some in self._able(self._groups[number], crossed)]
         picked: list[int] = []
         while waiting:
             reach = Counter(telling for some in waiting for telling in some)
@@ -72,17 +72,15 @@ class Carriers:
             waiting = [some for some in waiting if all(one.broker != best.broker for one in some)]
         return tuple(sorted(set(picked)))
 
-    def _best(self, group: Group, crossed: Crossed) -> list[Telling]:
-        """Those by the best way that leads into no cluster twice. If none of them can be reached, the event is to wait
-        for one, as for any broker of the cluster that is out of reach for now. One that is about to stop carries what
-        no other does."""
+    def _able(self, group: Group, crossed: Crossed) -> list[list[Telling]]:
+        """By each way that leads into no cluster twice, who can carry. There are several while a better one takes over,
+        and where rules have types go by different ones. If nobody can be reached, the event is to wait, as for any
+        broker of the cluster that is out of reach for now. One that is about to stop carries what no other does."""
         able = [one for one in group if not set(one.crossed) & set(crossed)]
         able = [one for one in able if self._alive(one.broker)] or able
         able = [one for one in able if self._stays(one.broker)] or able
-        if not able:
-            return []
-        way = min((one.crossed for one in able), key=order)
-        return [one for one in able if one.crossed == way]
+        ways = sorted({one.crossed for one in able}, key=order)
+        return [[one for one in able if one.crossed == way] for way in ways]
 
 
 @lru_cache(maxsize=65_536)

@@ -11,6 +11,8 @@ is in several clusters, with tables for each; it carries advertisements, subscri
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from mercast.content.event import EventId
@@ -22,6 +24,7 @@ from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import BROKER, CARRY, unpack
 from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
+from mercast.protocol.stimuli import Tick
 from mercast.routing.core import count_others
 from mercast.routing.destination.place import Place
 from mercast.routing.destination.tellings import Crossed, Telling, Way, order
@@ -31,23 +34,30 @@ from mercast.routing.settings import Settings
 HOME = 0
 """The place where clients are."""
 
+_MOST_WAYS = 1024
+"""By which events have come here lately. Of one that is forgotten a copy may be carried again, and is dropped later."""
 
-Ways: TypeAlias = tuple[Way | None, ...]
+_crossed = attrgetter("crossed")
+
+Ways: TypeAlias = tuple[tuple[Way, ...], ...]
 """Of an advertisement, place by place."""
 
 
 class MERC(ListRouting):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         super().__init__(me, incarnation, settings)
-        self.places = tuple(Place(cluster, self.is_there, self.make_table()) for cluster in self.clusters)
+        # All have heard of a new way, or never will; and what waits for a route goes by the old one, if it ever does.
+        ways_last = self.settings.settle_within + self.settings.wait_for_route
+        self.places = tuple(Place(one, self.is_there, self.make_table(), ways_last) for one in self.clusters)
         self._told: dict[int, tuple[set[Origin], set[Origin]]] = {}
         """The advertisements and the subscriptions that each peer tells of."""
         self._there: frozenset[int] = frozenset()
         """Peers that counted when that was looked at last: they can be reached, and have said everything."""
-        self._nowhere: Ways = (None,) * len(self.places)
-        self._ways: dict[Origin, Ways] = {}
-        """Of each advertisement, place by place, the way that subscriptions follow."""
-        self._carried = SeenWindow()
+        self._carried: dict[Crossed, SeenWindow] = {}
+        """What has come here by each way."""
+
+    def next_deadline(self) -> float:
+        return min(super().next_deadline(), *(place.ways.next_deadline() for place in self.places))
 
     def peers(self) -> Iterable[int]:
         return frozenset[int]().union(*(cluster.members() for cluster in self.clusters))
@@ -152,7 +162,7 @@ class MERC(ListRouting):
         for place in self.places:
             for origin in sorted(place.advertisements):
                 self._bring_advertisement(place, (), origin, cause)
-                self._note_ways(origin)
+                self._look_at_ways(origin)
         for peer in sorted(self._told):
             self._review(peer, None, cause)
 
@@ -163,21 +173,28 @@ class MERC(ListRouting):
     ) -> None:
         """To all brokers of other clusters (lines 3 to 5); subscriptions follow, those that it concerns (None: all)."""
         self._bring_advertisement(place, crossed, origin, cause)
-        before, now = self._note_ways(origin)
+        before, now = self._look_at_ways(origin)
         for peer in sorted(_concerned(self.places, before, now)):
             if peer in self.exchange.told:
                 self._review(peer, value, cause)
 
-    def _note_ways(self, origin: Origin) -> tuple[Ways, Ways]:
+    def _look_at_ways(self, origin: Origin) -> tuple[Ways, Ways]:
         """The ways of an advertisement before, and now."""
-        before, now = self._ways_of(origin), tuple(place.way_of(origin) for place in self.places)
-        self._ways[origin] = now
-        if now == self._nowhere:
-            del self._ways[origin]
-        return before, now
+        before = self._ways_of(origin)
+        for place in self.places:
+            place.ways.look(self._now, origin)
+        return before, self._ways_of(origin)
 
     def _ways_of(self, advertisement: Origin) -> Ways:
-        return self._ways.get(advertisement, self._nowhere)
+        return tuple(place.ways.of(advertisement) for place in self.places)
+
+    def _tick(self, tick: Tick) -> None:
+        super()._tick(tick)
+        concerned: set[int] = set()
+        for origin in [origin for place in self.places for origin in place.ways.give_up(self._now)]:
+            concerned.update(_concerned(self.places, *self._look_at_ways(origin)))
+        for peer in sorted(concerned & self.exchange.told.keys()):
+            self._review(peer, None, NOBODY)
 
     def _bring_advertisement(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         for into in self._others(place):
@@ -185,11 +202,11 @@ class MERC(ListRouting):
             if before == now and not _came_by(now, crossed, place):
                 continue
             for peer in self._peers_in(into):
-                if before is not None and before != now:
-                    self.exchange.untell(peer, before, cause)
                 if now is not None:
                     told = into.advertisements.of(origin)[Telling(now.crossed, self.me)]
                     self.exchange.tell(peer, now, told, cause)
+                if before is not None and before != now:
+                    self.exchange.untell(peer, before, cause)
 
     def _carry_subscription(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         """To brokers of other clusters with advertisements that concern it (lines 6 to 8)."""
@@ -199,12 +216,12 @@ class MERC(ListRouting):
                 continue
             if before != now:
                 into.lay(origin)
-            if before is not None and before != now:
-                for peer in self._peers_in(into):
-                    self.exchange.untell(peer, before, cause)
             if now is not None:
                 told = into.subscriptions.of(origin)[Telling(now.crossed, self.me)]
                 self._tell_wanted(into.cluster.place, now, told, cause)
+            if before is not None and before != now:
+                for peer in self._peers_in(into):
+                    self.exchange.untell(peer, before, cause)
 
     def _bring(self, into: Place, origin: Origin, *, advertisement: bool) -> tuple[Carried | None, Carried | None]:
         """Under which name this broker brought it into a cluster before, and does now; the table is as now."""
@@ -222,8 +239,9 @@ class MERC(ListRouting):
         """From the other clusters, the best: with these crossed, and not this one."""
         ways = []
         for place in self._others(into):
-            way = place.within_reach(place.advertisements if advertisement else place.subscriptions, origin)
-            if way is None or into.number in way.crossed:
+            table = place.advertisements if advertisement else place.subscriptions
+            way = place.within_reach(table, origin, into.number)
+            if way is None:
                 continue
             if not advertisement or self._some_may_cross(place, into, way.value.type):
                 ways.append(way._replace(crossed=(*way.crossed, place.number)))
@@ -276,14 +294,12 @@ class MERC(ListRouting):
             next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
         )
         for origin in self._told.get(peer, ((), ()))[0]:
-            ways = self._ways_of(origin)
-            way, onward = ways[place.cluster.place], ways[source.cluster.place]
-            if way is None or onward is None or broker not in way.brokers:
-                continue
-            # Where the subscription comes from, does this way count?
-            counts = source is place or onward.crossed == (*way.crossed, place.number)
-            if counts and subscription.intersects(self.types, way.value):
-                return True
+            # Where the subscription comes from, does a way count that goes on from one by this peer?
+            onward = {way.crossed for way in source.ways.of(origin)}
+            for way in place.ways.of(origin):
+                counts = source is place or (*way.crossed, place.number) in onward
+                if counts and broker in way.brokers and subscription.intersects(self.types, way.value):
+                    return True
         return False
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -326,18 +342,14 @@ class MERC(ListRouting):
 
     def _carry(self, place: Place, packets: Sequence[Packet]) -> None:
         """Into the other clusters, to all who want it there (lines 9 to 11, with R-PRTs)."""
-        seen = self._carried.see_all([packet.event.id for packet in packets])
-        new = [packet for packet, how in zip(packets, seen, strict=True) if how is Seen.NEW]
-        taken: set[EventId] = set()
-        for packet, how in zip(packets, seen, strict=True):
-            if how is not Seen.NEW:
-                self.drop(packet, how.value)
+        new, taken = self._not_carried(packets), set[EventId]()
         for into in self._others(place):
-            allowed = {type: self._may_cross(place, into, type) for type in {packet.event.type for packet in new}}
+            kinds = {(packet.event.id.broker, packet.event.type, packet.crossed) for packet in new}
+            allowed = {kind for kind in kinds if self._is_way(place, into, *kind)}
             going = [
                 packet._replace(crossed=(*packet.crossed, place.number))
                 for packet in new
-                if allowed[packet.event.type] and self._is_way(place, into, packet)
+                if (packet.event.id.broker, packet.event.type, packet.crossed) in allowed
             ]
             if going:
                 taken.update(packet.event.id for packet in going)
@@ -349,13 +361,30 @@ class MERC(ListRouting):
             if packet.event.id not in taken:  # by the rules, or its publisher's events come there by another way
                 self.drop(packet, "not carried")
 
-    def _is_way(self, place: Place, into: Place, packet: Packet) -> bool:
-        """Whether events of its publisher come into a cluster this way, and not by another across fewer clusters."""
-        if into.number in packet.crossed:
+    def _not_carried(self, packets: Sequence[Packet]) -> list[Packet]:
+        """Those that have not come here before by the same way: one that has come by another reaches others."""
+        new: list[Packet] = []
+        for crossed, run in groupby(packets, _crossed):
+            some = list(run)
+            window = self._carried.pop(crossed, None) or SeenWindow()
+            self._carried[crossed] = window
+            for packet, how in zip(some, window.see_all([packet.event.id for packet in some]), strict=True):
+                if how is Seen.NEW:
+                    new.append(packet)
+                else:
+                    self.drop(packet, how.value)
+        while len(self._carried) > _MOST_WAYS:
+            del self._carried[next(iter(self._carried))]
+        return new
+
+    def _is_way(self, place: Place, into: Place, broker: int, type: str, crossed: Crossed) -> bool:
+        """Whether events of a type, published at a broker, may go into a cluster, and come there this way."""
+        if into.number in crossed or not self._may_cross(place, into, type):
             return False
-        made = place.advertisements.made_at(packet.event.id.broker)
-        ways = [way for origin in made if (way := self._ways_of(origin)[into.cluster.place]) is not None]
-        return not ways or any(way.crossed == (*packet.crossed, place.number) for way in ways)
+        lineage = set(self.types.lineage(type))
+        made = (into.ways.of(origin) for origin in place.advertisements.made_at(broker))
+        ways = {way.crossed for some in made for way in some if some[0].value.type in lineage}
+        return not ways or (*crossed, place.number) in ways
 
     def way_to(self, broker: int) -> tuple[Cluster, int] | None:
         """Towards a broker of another cluster: the first of the edges that bring its advertisements here."""
@@ -373,9 +402,6 @@ class MERC(ListRouting):
         super().validate()
         for place in self.places:
             place.validate()
-        advertised = {origin for place in self.places for origin in place.advertisements}
-        ways = {origin: tuple(place.way_of(origin) for place in self.places) for origin in advertised}
-        assert self._ways == {origin: some for origin, some in ways.items() if any(some)}
 
 
 def _read(key: Key, broker: int) -> tuple[Origin, Telling]:
@@ -390,12 +416,13 @@ def _came_by(brought: Carried | None, crossed: Crossed, place: Place) -> bool:
     return brought is not None and brought.crossed == (*crossed, place.number)
 
 
-def _concerned(places: Iterable[Place], before: Iterable[Way | None], now: Iterable[Way | None]) -> Iterator[int]:
+def _concerned(places: Iterable[Place], before: Ways, now: Ways) -> Iterator[int]:
     """Whom to tell other subscriptions than before, as an advertisement comes by other ways."""
     changes = list(zip(places, before, now, strict=True))
-    turned = any((a and a[::2]) != (b and b[::2]) for _, a, b in changes)  # across other clusters, or it says another
+    # Across other clusters, or it says another:
+    turned = any([one[::2] for one in a] != [one[::2] for one in b] for _, a, b in changes)
     for place, a, b in changes:
-        left, right = set(a.brokers if a else ()), set(b.brokers if b else ())
+        left, right = ({broker for way in some for broker in way.brokers} for some in (a, b))
         yield from map(place.cluster.address, left | right if turned else left ^ right)
 
 
