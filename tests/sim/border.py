@@ -106,7 +106,7 @@ class Border:
         simulator.run(simulator.now + 5)
         self.come_back()
         self.flow(simulator.now + 0.3)
-        simulator.run(simulator.now + 2)
+        simulator.run(simulator.now + TAKEN_OVER)  # who came back has new advertisements, too
 
     def flow(self, until: float) -> None:
         """Events of all brokers that have clients."""

@@ -27,7 +27,7 @@ from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
 from mercast.protocol.stimuli import Tick
 from mercast.routing.core import count_others
 from mercast.routing.destination.place import Place
-from mercast.routing.destination.tellings import Crossed, Telling, Way, order
+from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way, order
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -41,6 +41,9 @@ _crossed = attrgetter("crossed")
 
 Ways: TypeAlias = tuple[tuple[Way, ...], ...]
 """Of an advertisement, place by place."""
+
+Brought: TypeAlias = tuple[Carried, ...]
+"""The names under which something is brought into a cluster."""
 
 
 class MERC(ListRouting):
@@ -78,8 +81,7 @@ class MERC(ListRouting):
         if place is self.places[HOME]:
             for local, advertisement in self.clients.advertisements.items():
                 self.exchange.tell(peer, local, advertisement, NOBODY)
-        for key in place.advertisements.brought.values():
-            told = place.advertisements.of(key.origin)[Telling(key.crossed, self.me)]
+        for key, told in self._brought(place.advertisements):
             self.exchange.tell(peer, key, told, NOBODY)
 
     # -- from local clients ------------------------------------------------------------------------------------------
@@ -198,54 +200,61 @@ class MERC(ListRouting):
 
     def _bring_advertisement(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         for into in self._others(place):
-            before, now = self._bring(into, origin, advertisement=True)
+            before, now = self._bring(into, into.advertisements, origin)
             if before == now and not _came_by(now, crossed, place):
                 continue
             for peer in self._peers_in(into):
-                if now is not None:
-                    told = into.advertisements.of(origin)[Telling(now.crossed, self.me)]
-                    self.exchange.tell(peer, now, told, cause)
-                if before is not None and before != now:
-                    self.exchange.untell(peer, before, cause)
+                for key in now:
+                    self.exchange.tell(peer, key, into.advertisements.of(origin)[Telling(key.crossed, self.me)], cause)
+                self._untell(peer, before, now, cause)
 
     def _carry_subscription(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         """To brokers of other clusters with advertisements that concern it (lines 6 to 8)."""
         for into in self._others(place):
-            before, now = self._bring(into, origin, advertisement=False)
+            before, now = self._bring(into, into.subscriptions, origin)
             if before == now and not _came_by(now, crossed, place):
                 continue
             if before != now:
                 into.lay(origin)
-            if now is not None:
-                told = into.subscriptions.of(origin)[Telling(now.crossed, self.me)]
-                self._tell_wanted(into.cluster.place, now, told, cause)
-            if before is not None and before != now:
-                for peer in self._peers_in(into):
-                    self.exchange.untell(peer, before, cause)
+            for key in now:
+                told = into.subscriptions.of(origin)[Telling(key.crossed, self.me)]
+                self._tell_wanted(into.cluster.place, key, told, cause)
+            for peer in self._peers_in(into):
+                self._untell(peer, before, now, cause)
 
-    def _bring(self, into: Place, origin: Origin, *, advertisement: bool) -> tuple[Carried | None, Carried | None]:
-        """Under which name this broker brought it into a cluster before, and does now; the table is as now."""
-        table = into.advertisements if advertisement else into.subscriptions
-        before, way = table.brought.pop(origin, None), self._way_into(into, origin, advertisement)
-        if before is not None:
-            table.drop(origin, Telling(before.crossed, self.me))
-        if way is None:
-            return before, None
-        now = table.brought[origin] = Carried(origin, way.crossed)
-        table.put(origin, Telling(way.crossed, self.me), way.value)
+    def _untell(self, peer: int, before: Brought, now: Brought, cause: Cause) -> None:
+        """After what is said instead: so it is never without a way."""
+        for key in before:
+            if key not in now:
+                self.exchange.untell(peer, key, cause)
+
+    def _bring(self, into: Place, table: Tellings, origin: Origin) -> tuple[Brought, Brought]:
+        """Under which names this broker brought it into a cluster before, and does now; the table is as now."""
+        before, ways = table.brought.pop(origin, ()), self._ways_into(into, table, origin)
+        for key in before:
+            table.drop(origin, Telling(key.crossed, self.me))
+        now = tuple(Carried(origin, way.crossed) for way in ways)
+        for way in ways:
+            table.put(origin, Telling(way.crossed, self.me), way.value)
+        if now:
+            table.brought[origin] = now
         return before, now
 
-    def _way_into(self, into: Place, origin: Origin, advertisement: bool) -> Way | None:
-        """From the other clusters, the best: with these crossed, and not this one."""
+    def _ways_into(self, into: Place, table: Tellings, origin: Origin) -> list[Way]:
+        """From other clusters: with these crossed, and not this one. Of an advertisement, the best; of a subscription,
+        from each of them: it may be wanted for different advertisements."""
         ways = []
+        advertisement = table is into.advertisements
         for place in self._others(into):
-            table = place.advertisements if advertisement else place.subscriptions
-            way = place.within_reach(table, origin, into.number)
+            way = place.within_reach(
+                place.advertisements if advertisement else place.subscriptions, origin, into.number
+            )
             if way is None:
                 continue
             if not advertisement or self._some_may_cross(place, into, way.value.type):
                 ways.append(way._replace(crossed=(*way.crossed, place.number)))
-        return min(ways, key=lambda way: order(way.crossed), default=None)
+        ways.sort(key=lambda way: order(way.crossed))
+        return ways[:1] if advertisement else ways
 
     def _may_cross(self, place: Place, into: Place, type: str) -> bool:
         """Whether the rules for what leaves home and what comes home let events of a type through. Subscriptions need
@@ -284,8 +293,11 @@ class MERC(ListRouting):
         """Those that this broker tells of in a cluster: of its own clients at home, and those that it brings."""
         if place is self.places[HOME]:
             yield from self.clients.subscriptions.items()
-        for key in place.subscriptions.brought.values():
-            yield key, place.subscriptions.of(key.origin)[Telling(key.crossed, self.me)]
+        yield from self._brought(place.subscriptions)
+
+    def _brought(self, table: Tellings) -> Iterator[tuple[Carried, Interest]]:
+        for key in (key for keys in table.brought.values() for key in keys):
+            yield key, table.of(key.origin)[Telling(key.crossed, self.me)]
 
     def _is_wanted(self, peer: int, key: Local | Carried, subscription: Interest) -> bool:
         """Match(subscription, R-SRT): whether events that concern it may come by this peer, on their best way."""
@@ -342,7 +354,7 @@ class MERC(ListRouting):
 
     def _carry(self, place: Place, packets: Sequence[Packet]) -> None:
         """Into the other clusters, to all who want it there (lines 9 to 11, with R-PRTs)."""
-        new, taken = self._not_carried(packets), set[EventId]()
+        new, taken = self._not_carried(place, packets), set[EventId]()
         for into in self._others(place):
             kinds = {(packet.event.id.broker, packet.event.type, packet.crossed) for packet in new}
             allowed = {kind for kind in kinds if self._is_way(place, into, *kind)}
@@ -361,13 +373,13 @@ class MERC(ListRouting):
             if packet.event.id not in taken:  # by the rules, or its publisher's events come there by another way
                 self.drop(packet, "not carried")
 
-    def _not_carried(self, packets: Sequence[Packet]) -> list[Packet]:
+    def _not_carried(self, place: Place, packets: Sequence[Packet]) -> list[Packet]:
         """Those that have not come here before by the same way: one that has come by another reaches others."""
         new: list[Packet] = []
         for crossed, run in groupby(packets, _crossed):
             some = list(run)
-            window = self._carried.pop(crossed, None) or SeenWindow()
-            self._carried[crossed] = window
+            way = *crossed, place.number
+            window = self._carried[way] = self._carried.pop(way) if way in self._carried else SeenWindow()
             for packet, how in zip(some, window.see_all([packet.event.id for packet in some]), strict=True):
                 if how is Seen.NEW:
                     new.append(packet)
@@ -411,9 +423,9 @@ def _read(key: Key, broker: int) -> tuple[Origin, Telling]:
     return (broker, key), Telling((), broker)  # type: ignore[return-value]
 
 
-def _came_by(brought: Carried | None, crossed: Crossed, place: Place) -> bool:
+def _came_by(brought: Brought, crossed: Crossed, place: Place) -> bool:
     """Whether it is brought by the very way that something changed on: else nobody has to wait for that."""
-    return brought is not None and brought.crossed == (*crossed, place.number)
+    return any(key.crossed == (*crossed, place.number) for key in brought)
 
 
 def _concerned(places: Iterable[Place], before: Ways, now: Ways) -> Iterator[int]:

@@ -84,18 +84,21 @@ class Place:
             brought = {
                 Carried(origin, one.crossed) for origin in table for one in table.of(origin) if self._brings(one)
             }
-            assert brought == set(table.brought.values())
+            assert brought == {key for keys in table.brought.values() for key in keys}
 
     def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
         """The destination list of each event."""
         return [
-            self._list(tuple(found), packet.event.id.broker, packet.crossed)
-            for packet, found in zip(packets, self.matcher.destinations_many(contents), strict=True)
+            self._list(tuple(found), packet.event.id.broker, lineage, packet.crossed)
+            for packet, (lineage, _), found in zip(
+                packets, contents, self.matcher.destinations_many(contents), strict=True
+            )
         ]
 
-    def _list(self, found: tuple[int, ...], source: int, crossed: Crossed) -> tuple[int, ...]:
+    def _list(self, found: tuple[int, ...], source: int, lineage: tuple[str, ...], crossed: Crossed) -> tuple[int, ...]:
         if not found or found[-1] < FIRST_GROUP:
             return found
         brokers = tuple(one for one in found if one < FIRST_GROUP)
-        edges = self.carriers.pick(source, crossed, found[len(brokers) :])
+        elsewhere = self.ways.better(source, lineage, (*crossed, self.number))
+        edges = self.carriers.pick(source, crossed, found[len(brokers) :], elsewhere)
         return (*brokers, *(CARRY | edge for edge in edges))

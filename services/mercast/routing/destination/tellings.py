@@ -30,8 +30,8 @@ class Way(NamedTuple):
 class Tellings:
     def __init__(self) -> None:
         self._items: dict[Origin, dict[Telling, Interest]] = {}
-        self.brought: dict[Origin, Carried] = {}
-        """What this broker itself, being an edge, brings into the cluster, and under which name."""
+        self.brought: dict[Origin, tuple[Carried, ...]] = {}
+        """What this broker itself, being an edge, brings into the cluster, and under which names."""
         self._made_at: dict[int, set[Origin]] = {}
 
     def put(self, origin: Origin, telling: Telling, value: Interest) -> None:
