@@ -72,8 +72,9 @@ class Carriers:
         waiting = [some for number in numbers for some in self._able(self._groups[number], crossed, elsewhere)]
         picked: list[int] = []
         while waiting:
-            reach = Counter(telling for some in waiting for telling in some)
-            best = max(reach, key=lambda one: (reach[one], _weight(source, one.crossed[-1], one.broker)))
+            reach = Counter(broker for some in waiting for broker in {one.broker for one in some})
+            every = (one for some in waiting for one in some)
+            best = max(every, key=lambda one: (reach[one.broker], _weight(source, one.crossed[-1], one.broker)))
             picked.append(best.broker)
             waiting = [some for some in waiting if all(one.broker != best.broker for one in some)]
         return tuple(sorted(set(picked)))
