@@ -6,9 +6,9 @@ The ring of the tests: 1 - 2 - 3 - 4 - 5 - 6 - 1; 1 publishes what 4 wants, at t
 import pytest
 
 from mercast.content import Filter
-from mercast.overlay.neighbourhood import Timing
 from mercast.lab.organise import mean_hops, random_rates
 from mercast.lab.organise_merc import CLUSTERS, SIZE, clusters
+from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.organise import Organiser, Quota
 from mercast.overlay.topology import Topology
 from mercast.protocol.effects import OpenLink, Send
