@@ -38,6 +38,8 @@ _MOST_WAYS = 1024
 """By which events have come here lately. Of one that is forgotten a copy may be carried again, and is dropped later."""
 
 _crossed = attrgetter("crossed")
+_kind = attrgetter("event.id.broker", "event.type", "crossed")
+"""Of packets that go on alike."""
 
 Ways: TypeAlias = tuple[tuple[Way, ...], ...]
 """Of an advertisement, place by place."""
@@ -243,15 +245,11 @@ class MERC(ListRouting):
     def _ways_into(self, into: Place, table: Tellings, origin: Origin) -> list[Way]:
         """From other clusters: with these crossed, and not this one. Of an advertisement, the best; of a subscription,
         from each of them: it may be wanted for different advertisements."""
-        ways = []
-        advertisement = table is into.advertisements
+        ways, advertisement = list[Way](), table is into.advertisements
         for place in self._others(into):
-            way = place.within_reach(
-                place.advertisements if advertisement else place.subscriptions, origin, into.number
-            )
-            if way is None:
-                continue
-            if not advertisement or self._some_may_cross(place, into, way.value.type):
+            told = place.advertisements if advertisement else place.subscriptions
+            way = place.within_reach(told, origin, into.number)
+            if way is not None and (not advertisement or self._some_may_cross(place, into, way.value.type)):
                 ways.append(way._replace(crossed=(*way.crossed, place.number)))
         ways.sort(key=lambda way: order(way.crossed))
         return ways[:1] if advertisement else ways
@@ -306,11 +304,10 @@ class MERC(ListRouting):
             next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
         )
         for origin in self._told.get(peer, ((), ()))[0]:
-            # Where the subscription comes from, does a way count that goes on from one by this peer?
-            onward = {way.crossed for way in source.ways.of(origin)}
             for way in place.ways.of(origin):
-                counts = source is place or (*way.crossed, place.number) in onward
-                if counts and broker in way.brokers and subscription.intersects(self.types, way.value):
+                # Where the subscription comes from, does a way count that is this one, gone on?
+                onward = source is place or (*way.crossed, place.number) in map(_crossed, source.ways.of(origin))
+                if onward and broker in way.brokers and subscription.intersects(self.types, way.value):
                     return True
         return False
 
@@ -356,12 +353,9 @@ class MERC(ListRouting):
         """Into the other clusters, to all who want it there (lines 9 to 11, with R-PRTs)."""
         new, taken = self._not_carried(place, packets), set[EventId]()
         for into in self._others(place):
-            kinds = {(packet.event.id.broker, packet.event.type, packet.crossed) for packet in new}
-            allowed = {kind for kind in kinds if self._is_way(place, into, *kind)}
+            allowed = {kind for kind in {*map(_kind, new)} if self._is_way(place, into, *kind)}
             going = [
-                packet._replace(crossed=(*packet.crossed, place.number))
-                for packet in new
-                if (packet.event.id.broker, packet.event.type, packet.crossed) in allowed
+                packet._replace(crossed=(*packet.crossed, place.number)) for packet in new if _kind(packet) in allowed
             ]
             if going:
                 taken.update(packet.event.id for packet in going)
