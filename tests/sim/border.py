@@ -47,7 +47,7 @@ TAKEN_OVER = SETTINGS.settle_within + SETTINGS.wait_for_route + QUIET
 
 
 class Border:
-    """Three clusters, two edges at each border; everybody publishes and subscribes."""
+    """Clusters, of the shape that the fault is tried on; everybody publishes and subscribes."""
 
     def __init__(self, seed: int, fault: "str | None" = None) -> None:
         self.rng = random.Random(seed)
