@@ -6,6 +6,8 @@ The ring of the tests: 1 - 2 - 3 - 4 - 5 - 6 - 1; 1 publishes what 4 wants, at t
 import pytest
 
 from mercast.content import Filter
+from mercast.lab.organise import mean_hops, random_rates
+from mercast.lab.organise_merc import CLUSTERS, SIZE, clusters
 from mercast.overlay.neighbourhood import Timing
 from mercast.overlay.organise import Organiser, Quota
 from mercast.overlay.topology import Topology
@@ -165,3 +167,22 @@ def test_each_broker_does_so_periodically():
         overlay.simulator.run(overlay.simulator.now + 0.05)
     opened = {(broker, one.neighbour) for _, broker, one in overlay.said[late:] if isinstance(one, OpenLink)}
     assert opened == {(2, 5), (5, 2)}
+
+
+def test_in_clusters_a_message_has_the_hops_of_its_whole_way():
+    """From the publisher's broker to its edge, to the other edge, and from there; or straight, within a cluster."""
+    rates = random_rates(CLUSTERS * SIZE, 3)
+    backbone, *others = networks = clusters(rates, 3)
+    apart = [one.topology.distances(one.topology.brokers) for one in networks]
+
+    def hops(one, other):
+        (mine, at), (its, to) = divmod(one, SIZE), divmod(other, SIZE)
+        if mine == its:
+            return apart[1 + mine][at, to]
+        return apart[1 + mine][at, 0] + apart[0][mine, its] + apart[1 + its][0, to]
+
+    every = range(CLUSTERS * SIZE)
+    assert [len(one.topology.brokers) for one in others] == [SIZE] * CLUSTERS
+    assert len(backbone.topology.brokers) == CLUSTERS
+    inside = sum(mean_hops(*one) * one.rates.sum() for one in networks)
+    assert round(inside) == sum(rates[one, other] * hops(one, other) for one in every for other in every)

@@ -42,15 +42,18 @@ LINKED = 0.5 * 1.5 + AT_ONCE
 QUIET = 1.8
 """Seconds after which events need not flow all the time while a fault lasts."""
 
+TAKEN_OVER = SETTINGS.settle_within + SETTINGS.wait_for_route + QUIET
+"""Seconds after which a shorter way between clusters has taken over, and the other was given up."""
+
 
 class Border:
-    """Three clusters, two edges at each border; everybody publishes and subscribes."""
+    """Clusters, of the shape that the fault is tried on; everybody publishes and subscribes."""
 
     def __init__(self, seed: int, fault: "str | None" = None) -> None:
         self.rng = random.Random(seed)
         self.name = fault or list(FAULTS)[seed % len(FAULTS)]
         self.fault = FAULTS[self.name]
-        self.homes, self.links = self.rng.choice([partial(backbone, internal=2), neighbours])()
+        self.homes, self.links = self.fault.shape(self.rng)
         self.edges = [broker for broker, clusters in self.homes.items() if len(clusters) > 1]
         self.edge = self.rng.choice(self.edges)
         self.internal = self.rng.choice(sorted(self.homes.keys() - set(self.edges)))
@@ -99,11 +102,11 @@ class Border:
         self.flow(ends)
         self.ended = simulator.now
         self.fault.end(self)
-        self.flow(self.ended + QUIET)
+        self.flow(self.ended + self.fault.flows)
         simulator.run(simulator.now + 5)
         self.come_back()
         self.flow(simulator.now + 0.3)
-        simulator.run(simulator.now + 2)
+        simulator.run(simulator.now + TAKEN_OVER)  # who came back has new advertisements, too
 
     def flow(self, until: float) -> None:
         """Events of all brokers that have clients."""
@@ -181,6 +184,26 @@ class Border:
         return differences(self.simulator, fresh)
 
 
+def few_clusters(rng: random.Random) -> tuple[dict[int, tuple[int, ...]], list[tuple[int, int]]]:
+    """Three, two edges at each border."""
+    return rng.choice([partial(backbone, internal=2), neighbours])()
+
+
+def circle(rng: random.Random) -> tuple[dict[int, tuple[int, ...]], list[tuple[int, int]]]:
+    """Four to eight clusters, each a broker and its edges, which it shares with its neighbours."""
+    count = rng.randint(4, 8)
+    numbers = rng.sample(range(1, 100), count)
+    members: dict[int, list[int]] = {one: [one * 100] for one in numbers}
+    homes: dict[int, tuple[int, ...]] = {one * 100: (one,) for one in numbers}
+    for edge, border in enumerate(zip(numbers, numbers[1:] + numbers[:1], strict=True)):
+        for twin in range(rng.randint(1, 2)):
+            homes[2 * edge + twin] = border
+            for cluster in border:
+                members[cluster].append(2 * edge + twin)
+    links = {(min(pair), max(pair)) for some in members.values() for pair in itertools.combinations(some, 2)}
+    return homes, sorted(links)
+
+
 def neighbours() -> tuple[dict[int, tuple[int, ...]], list[tuple[int, int]]]:
     """Three clusters in a row; neighbouring ones share two edges, and in each all are linked."""
     members: dict[int, list[int]] = {one: [one * 100, one * 100 + 1] for one in (1, 2, 3)}
@@ -205,6 +228,9 @@ class Fault(NamedTuple):
     """Seconds; if it matters."""
     begin: Callable[[Border], None] = lambda _: None
     """What is to be so beforehand."""
+    shape: Callable[[random.Random], tuple[dict[int, tuple[int, ...]], list[tuple[int, int]]]] = few_clusters
+    flows: float = QUIET
+    """Seconds that events flow when it has ended."""
 
 
 def leave(border: Border) -> None:
@@ -227,6 +253,30 @@ def crash_inside(border: Border) -> None:
 
 def add(border: Border) -> None:
     border.simulator.build(link for link in border.links if border.edge in link)
+
+
+def border_of(border: Border) -> list[int]:
+    """All edges that join the clusters that one of them does."""
+    return [edge for edge in border.edges if {*border.homes[edge]} == {*border.homes[border.edge]}]
+
+
+def leave_border(border: Border) -> None:
+    border.away.update(border_of(border))
+
+
+def crash_border(border: Border) -> None:
+    leave_border(border)
+    for edge in sorted(border.away):
+        border.simulator.crash(edge)
+
+
+def start_border(border: Border) -> None:
+    for edge in sorted(border.away):
+        border.simulator.start(edge)
+
+
+def add_border(border: Border) -> None:
+    border.simulator.build(link for link in border.links if border.away.intersection(link))
 
 
 def nothing(_: Border) -> None:
@@ -296,4 +346,8 @@ FAULTS = {
     "an edge is cut off from its home": Fault(cut_at_home, mend),
     "an edge is cut off one way": Fault(cut_one_way, mend),
     "a cluster is cut in two": Fault(cut_in_two, mend),
+    "a border is added to a line": Fault(nothing, add_border, 0.0, begin=leave_border, shape=circle, flows=TAKEN_OVER),
+    "a border of a ring is gone and returns": Fault(
+        crash_border, start_border, 2 * AT_ONCE, shape=circle, flows=TAKEN_OVER
+    ),
 }

@@ -24,7 +24,7 @@ def test_events_reach_exactly_who_wants_them_once(shape, seed):
     publishers = rng.sample(brokers, 5)
     for broker in publishers:
         simulator.do(broker, Advertise(f"p{broker}", 1, "quote", Filter()))
-    simulator.run(simulator.now + 10)
+    simulator.run(simulator.now + 20)  # until in circles, too, all have heard of the best ways
     assert all(not one.missing for one in simulator.settled.values())
     assert len(simulator.settled) == len(wants) + len(publishers)
     expected = []
@@ -34,9 +34,7 @@ def test_events_reach_exactly_who_wants_them_once(shape, seed):
         expected += [(client, number) for client, (_, least) in wants.items() if price >= least]
     simulator.run(simulator.now + 10)
     assert sorted((one.client, one.event.attributes["n"]) for one in simulator.deliveries) == sorted(expected)
-    if "cycle" not in shape:  # there, an edge may be sent what has come to its cluster by a better way
-        assert not any(core.dropped for core in simulator.brokers.values())
-    assert {why for core in simulator.brokers.values() for why in core.dropped} <= {"repeat", "not carried"}
+    assert not any(core.dropped for core in simulator.brokers.values())
 
 
 def test_another_edge_carries_what_one_did_before_it_leaves():

@@ -13,6 +13,7 @@ from itertools import count
 from typing import TypeAlias
 
 from mercast.routing.destination.tellings import Crossed, Telling, order
+from mercast.routing.destination.ways import ANY, Beyond
 
 Group: TypeAlias = frozenset[Telling]
 
@@ -31,7 +32,7 @@ class Carriers:
         self._used: Counter[int] = Counter()
         """How often each number is in use."""
         self._free = count(FIRST_GROUP)
-        self._picked: dict[tuple[int, Crossed, tuple[int, ...]], tuple[int, ...]] = {}
+        self._picked: dict[tuple[int, Crossed, tuple[int, ...], frozenset[Beyond]], tuple[int, ...]] = {}
 
     def take(self, tellings: Iterable[Telling]) -> int:
         """The destination that stands for whoever tells so, in use once more."""
@@ -52,37 +53,42 @@ class Carriers:
         """Somebody came or went."""
         self._picked.clear()
 
-    def pick(self, source: int, crossed: Crossed, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """The edges that are to carry an event of a broker, which has crossed these clusters, to all of the groups."""
-        asked = source, crossed, numbers
+    def pick(
+        self, source: int, crossed: Crossed, numbers: tuple[int, ...], elsewhere: frozenset[Beyond] = frozenset()
+    ) -> tuple[int, ...]:
+        """The edges that are to carry an event of a broker, which has crossed these clusters, to all of the groups; not
+        where it comes by a better way."""
+        asked = source, crossed, numbers, elsewhere
         picked = self._picked.get(asked)
         if picked is None:
             if len(self._picked) >= _REMEMBERED:
                 self._picked.clear()
-            picked = self._picked[asked] = self._pick(source, crossed, numbers)
+            picked = self._picked[asked] = self._pick(*asked)
         return picked
 
-    def _pick(self, source: int, crossed: Crossed, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        waiting = [some for number in numbers if (some := self._best(self._groups[number], crossed))]
+    def _pick(
+        self, source: int, crossed: Crossed, numbers: tuple[int, ...], elsewhere: frozenset[Beyond]
+    ) -> tuple[int, ...]:
+        waiting = [some for number in numbers for some in self._able(self._groups[number], crossed, elsewhere)]
         picked: list[int] = []
         while waiting:
-            reach = Counter(telling for some in waiting for telling in some)
-            best = max(reach, key=lambda one: (reach[one], _weight(source, one.crossed[-1], one.broker)))
+            reach = Counter(broker for some in waiting for broker in {one.broker for one in some})
+            every = (one for some in waiting for one in some)
+            best = max(every, key=lambda one: (reach[one.broker], _weight(source, one.crossed[-1], one.broker)))
             picked.append(best.broker)
             waiting = [some for some in waiting if all(one.broker != best.broker for one in some)]
         return tuple(sorted(set(picked)))
 
-    def _best(self, group: Group, crossed: Crossed) -> list[Telling]:
-        """Those by the best way that leads into no cluster twice. If none of them can be reached, the event is to wait
-        for one, as for any broker of the cluster that is out of reach for now. One that is about to stop carries what
-        no other does."""
+    def _able(self, group: Group, crossed: Crossed, elsewhere: frozenset[Beyond]) -> list[list[Telling]]:
+        """By each way that leads into no cluster twice, who can carry. There are several while a better one takes over,
+        and where rules have types go by different ones. If nobody can be reached, the event is to wait, as for any
+        broker of the cluster that is out of reach for now. One that is about to stop carries what no other does."""
         able = [one for one in group if not set(one.crossed) & set(crossed)]
+        able = [one for one in able if elsewhere.isdisjoint({(one.broker, one.crossed[-1]), (one.broker, ANY)})]
         able = [one for one in able if self._alive(one.broker)] or able
         able = [one for one in able if self._stays(one.broker)] or able
-        if not able:
-            return []
-        way = min((one.crossed for one in able), key=order)
-        return [one for one in able if one.crossed == way]
+        ways = sorted({one.crossed for one in able}, key=order)
+        return [[one for one in able if one.crossed == way] for way in ways]
 
 
 @lru_cache(maxsize=65_536)

@@ -11,6 +11,8 @@ is in several clusters, with tables for each; it carries advertisements, subscri
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from mercast.content.event import EventId
@@ -22,32 +24,45 @@ from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.overlay.split import BROKER, CARRY, unpack
 from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
+from mercast.protocol.stimuli import Tick
 from mercast.routing.core import count_others
 from mercast.routing.destination.place import Place
-from mercast.routing.destination.tellings import Crossed, Telling, Way, order
+from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way, order
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
 HOME = 0
 """The place where clients are."""
 
+_MOST_WAYS = 1024
+"""By which events have come here lately. Of one that is forgotten a copy may be carried again, and is dropped later."""
 
-Ways: TypeAlias = tuple[Way | None, ...]
+_crossed = attrgetter("crossed")
+_kind = attrgetter("event.id.broker", "event.type", "crossed")
+"""Of packets that go on alike."""
+
+Ways: TypeAlias = tuple[tuple[Way, ...], ...]
 """Of an advertisement, place by place."""
+
+Brought: TypeAlias = tuple[Carried, ...]
+"""The names under which something is brought into a cluster."""
 
 
 class MERC(ListRouting):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         super().__init__(me, incarnation, settings)
-        self.places = tuple(Place(cluster, self.is_there, self.make_table()) for cluster in self.clusters)
+        # All have heard of a new way, or never will; and what waits for a route goes by the old one, if it ever does.
+        ways_last = self.settings.settle_within + self.settings.wait_for_route
+        self.places = tuple(Place(one, self.is_there, self.make_table(), ways_last) for one in self.clusters)
         self._told: dict[int, tuple[set[Origin], set[Origin]]] = {}
         """The advertisements and the subscriptions that each peer tells of."""
         self._there: frozenset[int] = frozenset()
         """Peers that counted when that was looked at last: they can be reached, and have said everything."""
-        self._nowhere: Ways = (None,) * len(self.places)
-        self._ways: dict[Origin, Ways] = {}
-        """Of each advertisement, place by place, the way that subscriptions follow."""
-        self._carried = SeenWindow()
+        self._carried: dict[Crossed, SeenWindow] = {}
+        """What has come here by each way."""
+
+    def next_deadline(self) -> float:
+        return min(super().next_deadline(), *(place.ways.next_deadline() for place in self.places))
 
     def peers(self) -> Iterable[int]:
         return frozenset[int]().union(*(cluster.members() for cluster in self.clusters))
@@ -68,8 +83,7 @@ class MERC(ListRouting):
         if place is self.places[HOME]:
             for local, advertisement in self.clients.advertisements.items():
                 self.exchange.tell(peer, local, advertisement, NOBODY)
-        for key in place.advertisements.brought.values():
-            told = place.advertisements.of(key.origin)[Telling(key.crossed, self.me)]
+        for key, told in self._brought(place.advertisements):
             self.exchange.tell(peer, key, told, NOBODY)
 
     # -- from local clients ------------------------------------------------------------------------------------------
@@ -152,7 +166,7 @@ class MERC(ListRouting):
         for place in self.places:
             for origin in sorted(place.advertisements):
                 self._bring_advertisement(place, (), origin, cause)
-                self._note_ways(origin)
+                self._look_at_ways(origin)
         for peer in sorted(self._told):
             self._review(peer, None, cause)
 
@@ -163,71 +177,82 @@ class MERC(ListRouting):
     ) -> None:
         """To all brokers of other clusters (lines 3 to 5); subscriptions follow, those that it concerns (None: all)."""
         self._bring_advertisement(place, crossed, origin, cause)
-        before, now = self._note_ways(origin)
+        before, now = self._look_at_ways(origin)
         for peer in sorted(_concerned(self.places, before, now)):
             if peer in self.exchange.told:
                 self._review(peer, value, cause)
 
-    def _note_ways(self, origin: Origin) -> tuple[Ways, Ways]:
+    def _look_at_ways(self, origin: Origin) -> tuple[Ways, Ways]:
         """The ways of an advertisement before, and now."""
-        before, now = self._ways_of(origin), tuple(place.way_of(origin) for place in self.places)
-        self._ways[origin] = now
-        if now == self._nowhere:
-            del self._ways[origin]
-        return before, now
+        before = self._ways_of(origin)
+        for place in self.places:
+            place.ways.look(self._now, origin)
+        return before, self._ways_of(origin)
 
     def _ways_of(self, advertisement: Origin) -> Ways:
-        return self._ways.get(advertisement, self._nowhere)
+        return tuple(place.ways.of(advertisement) for place in self.places)
+
+    def _tick(self, tick: Tick) -> None:
+        super()._tick(tick)
+        concerned: set[int] = set()
+        for origin in [origin for place in self.places for origin in place.ways.give_up(self._now)]:
+            concerned.update(_concerned(self.places, *self._look_at_ways(origin)))
+        for peer in sorted(concerned & self.exchange.told.keys()):
+            self._review(peer, None, NOBODY)
 
     def _bring_advertisement(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         for into in self._others(place):
-            before, now = self._bring(into, origin, advertisement=True)
+            before, now = self._bring(into, into.advertisements, origin)
             if before == now and not _came_by(now, crossed, place):
                 continue
             for peer in self._peers_in(into):
-                if before is not None and before != now:
-                    self.exchange.untell(peer, before, cause)
-                if now is not None:
-                    told = into.advertisements.of(origin)[Telling(now.crossed, self.me)]
-                    self.exchange.tell(peer, now, told, cause)
+                for key in now:
+                    self.exchange.tell(peer, key, into.advertisements.of(origin)[Telling(key.crossed, self.me)], cause)
+                self._untell(peer, before, now, cause)
 
     def _carry_subscription(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         """To brokers of other clusters with advertisements that concern it (lines 6 to 8)."""
         for into in self._others(place):
-            before, now = self._bring(into, origin, advertisement=False)
+            before, now = self._bring(into, into.subscriptions, origin)
             if before == now and not _came_by(now, crossed, place):
                 continue
             if before != now:
                 into.lay(origin)
-            if before is not None and before != now:
-                for peer in self._peers_in(into):
-                    self.exchange.untell(peer, before, cause)
-            if now is not None:
-                told = into.subscriptions.of(origin)[Telling(now.crossed, self.me)]
-                self._tell_wanted(into.cluster.place, now, told, cause)
+            for key in now:
+                told = into.subscriptions.of(origin)[Telling(key.crossed, self.me)]
+                self._tell_wanted(into.cluster.place, key, told, cause)
+            for peer in self._peers_in(into):
+                self._untell(peer, before, now, cause)
 
-    def _bring(self, into: Place, origin: Origin, *, advertisement: bool) -> tuple[Carried | None, Carried | None]:
-        """Under which name this broker brought it into a cluster before, and does now; the table is as now."""
-        table = into.advertisements if advertisement else into.subscriptions
-        before, way = table.brought.pop(origin, None), self._way_into(into, origin, advertisement)
-        if before is not None:
-            table.drop(origin, Telling(before.crossed, self.me))
-        if way is None:
-            return before, None
-        now = table.brought[origin] = Carried(origin, way.crossed)
-        table.put(origin, Telling(way.crossed, self.me), way.value)
+    def _untell(self, peer: int, before: Brought, now: Brought, cause: Cause) -> None:
+        """After what is said instead: so it is never without a way."""
+        for key in before:
+            if key not in now:
+                self.exchange.untell(peer, key, cause)
+
+    def _bring(self, into: Place, table: Tellings, origin: Origin) -> tuple[Brought, Brought]:
+        """Under which names this broker brought it into a cluster before, and does now; the table is as now."""
+        before, ways = table.brought.pop(origin, ()), self._ways_into(into, table, origin)
+        for key in before:
+            table.drop(origin, Telling(key.crossed, self.me))
+        now = tuple(Carried(origin, way.crossed) for way in ways)
+        for way in ways:
+            table.put(origin, Telling(way.crossed, self.me), way.value)
+        if now:
+            table.brought[origin] = now
         return before, now
 
-    def _way_into(self, into: Place, origin: Origin, advertisement: bool) -> Way | None:
-        """From the other clusters, the best: with these crossed, and not this one."""
-        ways = []
+    def _ways_into(self, into: Place, table: Tellings, origin: Origin) -> list[Way]:
+        """From other clusters: with these crossed, and not this one. Of an advertisement, the best; of a subscription,
+        from each of them: it may be wanted for different advertisements."""
+        ways, advertisement = list[Way](), table is into.advertisements
         for place in self._others(into):
-            way = place.within_reach(place.advertisements if advertisement else place.subscriptions, origin)
-            if way is None or into.number in way.crossed:
-                continue
-            if not advertisement or self._some_may_cross(place, into, way.value.type):
+            told = place.advertisements if advertisement else place.subscriptions
+            way = place.within_reach(told, origin, into.number)
+            if way is not None and (not advertisement or self._some_may_cross(place, into, way.value.type)):
                 ways.append(way._replace(crossed=(*way.crossed, place.number)))
-        return min(ways, key=lambda way: order(way.crossed), default=None)
+        ways.sort(key=lambda way: order(way.crossed))
+        return ways[:1] if advertisement else ways
 
     def _may_cross(self, place: Place, into: Place, type: str) -> bool:
         """Whether the rules for what leaves home and what comes home let events of a type through. Subscriptions need
@@ -266,8 +291,11 @@ class MERC(ListRouting):
         """Those that this broker tells of in a cluster: of its own clients at home, and those that it brings."""
         if place is self.places[HOME]:
             yield from self.clients.subscriptions.items()
-        for key in place.subscriptions.brought.values():
-            yield key, place.subscriptions.of(key.origin)[Telling(key.crossed, self.me)]
+        yield from self._brought(place.subscriptions)
+
+    def _brought(self, table: Tellings) -> Iterator[tuple[Carried, Interest]]:
+        for key in (key for keys in table.brought.values() for key in keys):
+            yield key, table.of(key.origin)[Telling(key.crossed, self.me)]
 
     def _is_wanted(self, peer: int, key: Local | Carried, subscription: Interest) -> bool:
         """Match(subscription, R-SRT): whether events that concern it may come by this peer, on their best way."""
@@ -276,14 +304,11 @@ class MERC(ListRouting):
             next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
         )
         for origin in self._told.get(peer, ((), ()))[0]:
-            ways = self._ways_of(origin)
-            way, onward = ways[place.cluster.place], ways[source.cluster.place]
-            if way is None or onward is None or broker not in way.brokers:
-                continue
-            # Where the subscription comes from, does this way count?
-            counts = source is place or onward.crossed == (*way.crossed, place.number)
-            if counts and subscription.intersects(self.types, way.value):
-                return True
+            for way in place.ways.of(origin):
+                # Where the subscription comes from, does a way count that is this one, gone on?
+                onward = source is place or (*way.crossed, place.number) in map(_crossed, source.ways.of(origin))
+                if onward and broker in way.brokers and subscription.intersects(self.types, way.value):
+                    return True
         return False
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -326,18 +351,11 @@ class MERC(ListRouting):
 
     def _carry(self, place: Place, packets: Sequence[Packet]) -> None:
         """Into the other clusters, to all who want it there (lines 9 to 11, with R-PRTs)."""
-        seen = self._carried.see_all([packet.event.id for packet in packets])
-        new = [packet for packet, how in zip(packets, seen, strict=True) if how is Seen.NEW]
-        taken: set[EventId] = set()
-        for packet, how in zip(packets, seen, strict=True):
-            if how is not Seen.NEW:
-                self.drop(packet, how.value)
+        new, taken = self._not_carried(place, packets), set[EventId]()
         for into in self._others(place):
-            allowed = {type: self._may_cross(place, into, type) for type in {packet.event.type for packet in new}}
+            allowed = {kind for kind in {*map(_kind, new)} if self._is_way(place, into, *kind)}
             going = [
-                packet._replace(crossed=(*packet.crossed, place.number))
-                for packet in new
-                if allowed[packet.event.type] and self._is_way(place, into, packet)
+                packet._replace(crossed=(*packet.crossed, place.number)) for packet in new if _kind(packet) in allowed
             ]
             if going:
                 taken.update(packet.event.id for packet in going)
@@ -349,13 +367,30 @@ class MERC(ListRouting):
             if packet.event.id not in taken:  # by the rules, or its publisher's events come there by another way
                 self.drop(packet, "not carried")
 
-    def _is_way(self, place: Place, into: Place, packet: Packet) -> bool:
-        """Whether events of its publisher come into a cluster this way, and not by another across fewer clusters."""
-        if into.number in packet.crossed:
+    def _not_carried(self, place: Place, packets: Sequence[Packet]) -> list[Packet]:
+        """Those that have not come here before by the same way: one that has come by another reaches others."""
+        new: list[Packet] = []
+        for crossed, run in groupby(packets, _crossed):
+            some = list(run)
+            way = *crossed, place.number
+            window = self._carried[way] = self._carried.pop(way) if way in self._carried else SeenWindow()
+            for packet, how in zip(some, window.see_all([packet.event.id for packet in some]), strict=True):
+                if how is Seen.NEW:
+                    new.append(packet)
+                else:
+                    self.drop(packet, how.value)
+        while len(self._carried) > _MOST_WAYS:
+            del self._carried[next(iter(self._carried))]
+        return new
+
+    def _is_way(self, place: Place, into: Place, broker: int, type: str, crossed: Crossed) -> bool:
+        """Whether events of a type, published at a broker, may go into a cluster, and come there this way."""
+        if into.number in crossed or not self._may_cross(place, into, type):
             return False
-        made = place.advertisements.made_at(packet.event.id.broker)
-        ways = [way for origin in made if (way := self._ways_of(origin)[into.cluster.place]) is not None]
-        return not ways or any(way.crossed == (*packet.crossed, place.number) for way in ways)
+        lineage = set(self.types.lineage(type))
+        made = (into.ways.of(origin) for origin in place.advertisements.made_at(broker))
+        ways = {way.crossed for some in made for way in some if some[0].value.type in lineage}
+        return not ways or (*crossed, place.number) in ways
 
     def way_to(self, broker: int) -> tuple[Cluster, int] | None:
         """Towards a broker of another cluster: the first of the edges that bring its advertisements here."""
@@ -373,9 +408,6 @@ class MERC(ListRouting):
         super().validate()
         for place in self.places:
             place.validate()
-        advertised = {origin for place in self.places for origin in place.advertisements}
-        ways = {origin: tuple(place.way_of(origin) for place in self.places) for origin in advertised}
-        assert self._ways == {origin: some for origin, some in ways.items() if any(some)}
 
 
 def _read(key: Key, broker: int) -> tuple[Origin, Telling]:
@@ -385,17 +417,18 @@ def _read(key: Key, broker: int) -> tuple[Origin, Telling]:
     return (broker, key), Telling((), broker)  # type: ignore[return-value]
 
 
-def _came_by(brought: Carried | None, crossed: Crossed, place: Place) -> bool:
+def _came_by(brought: Brought, crossed: Crossed, place: Place) -> bool:
     """Whether it is brought by the very way that something changed on: else nobody has to wait for that."""
-    return brought is not None and brought.crossed == (*crossed, place.number)
+    return any(key.crossed == (*crossed, place.number) for key in brought)
 
 
-def _concerned(places: Iterable[Place], before: Iterable[Way | None], now: Iterable[Way | None]) -> Iterator[int]:
+def _concerned(places: Iterable[Place], before: Ways, now: Ways) -> Iterator[int]:
     """Whom to tell other subscriptions than before, as an advertisement comes by other ways."""
     changes = list(zip(places, before, now, strict=True))
-    turned = any((a and a[::2]) != (b and b[::2]) for _, a, b in changes)  # across other clusters, or it says another
+    # Across other clusters, or it says another:
+    turned = any([one[::2] for one in a] != [one[::2] for one in b] for _, a, b in changes)
     for place, a, b in changes:
-        left, right = set(a.brokers if a else ()), set(b.brokers if b else ())
+        left, right = ({broker for way in some for broker in way.brokers} for some in (a, b))
         yield from map(place.cluster.address, left | right if turned else left ^ right)
 
 

@@ -12,15 +12,21 @@ from mercast.overlay.split import CARRY
 from mercast.protocol.messages import Carried, Origin, Packet
 from mercast.routing.destination.carriers import FIRST_GROUP, Carriers
 from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way
+from mercast.routing.destination.ways import Ways
 
 
 class Place:
-    def __init__(self, cluster: Cluster, is_there: Callable[[int], bool], matcher: TypedMatcher) -> None:
-        """`is_there` says of an address whether that broker can be reached, and has said everything."""
+    def __init__(
+        self, cluster: Cluster, is_there: Callable[[int], bool], matcher: TypedMatcher, ways_last: float
+    ) -> None:
+        """`is_there` says of an address whether that broker can be reached, and has said everything; `ways_last` how
+        long a way counts that was the best."""
         self.cluster, self.number = cluster, cluster.number
         self._me, self._is_at = cluster.state.me, is_there
         self.advertisements = Tellings()
         """R-SRT."""
+        self.ways = Ways(self.advertisements, self._counts, ways_last)
+        """Those that subscriptions follow."""
         self.subscriptions = Tellings()
         """R-PRT."""
         self.matcher = matcher
@@ -32,13 +38,18 @@ class Place:
     def _is_there(self, broker: int) -> bool:
         return self._is_at(self.cluster.address(broker))
 
-    def way_of(self, advertisement: Origin) -> Way | None:
-        """What subscriptions follow. Who made it in this cluster counts even while out of reach, as in D-DBR."""
-        return self.advertisements.best(advertisement, lambda one: not one.crossed or self._is_there(one.broker))
+    def _counts(self, one: Telling) -> bool:
+        """Who made an advertisement in this cluster counts even while out of reach, as in D-DBR."""
+        return not one.crossed or self._is_there(one.broker)
 
-    def within_reach(self, table: Tellings, origin: Origin) -> Way | None:
-        """What can be carried from here: who tells of it can be reached, and is not this broker as an edge."""
-        return table.best(origin, lambda one: self._is_there(one.broker) and not self._brings(one))
+    def within_reach(self, table: Tellings, origin: Origin, into: int | None = None) -> Way | None:
+        """What can be carried from here, into a cluster that it has not crossed: who tells of it can be reached, and is
+        not this broker as an edge."""
+
+        def counts(one: Telling) -> bool:
+            return into not in one.crossed and self._is_there(one.broker) and not self._brings(one)
+
+        return table.best(origin, counts)
 
     def _brings(self, one: Telling) -> bool:
         return bool(one.crossed) and one.broker == self._me
@@ -66,24 +77,28 @@ class Place:
         return next(there, next(iter(told.values()), None))
 
     def validate(self) -> None:
+        self.ways.validate()
         made_here = {origin for origin in self.subscriptions if origin[0] == self._me}
         assert set(self.matcher) == self._laid.keys() == set(self.subscriptions) - made_here
         for table in (self.advertisements, self.subscriptions):
             brought = {
                 Carried(origin, one.crossed) for origin in table for one in table.of(origin) if self._brings(one)
             }
-            assert brought == set(table.brought.values())
+            assert brought == {key for keys in table.brought.values() for key in keys}
 
     def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
         """The destination list of each event."""
         return [
-            self._list(tuple(found), packet.event.id.broker, packet.crossed)
-            for packet, found in zip(packets, self.matcher.destinations_many(contents), strict=True)
+            self._list(tuple(found), packet.event.id.broker, lineage, packet.crossed)
+            for packet, (lineage, _), found in zip(
+                packets, contents, self.matcher.destinations_many(contents), strict=True
+            )
         ]
 
-    def _list(self, found: tuple[int, ...], source: int, crossed: Crossed) -> tuple[int, ...]:
+    def _list(self, found: tuple[int, ...], source: int, lineage: tuple[str, ...], crossed: Crossed) -> tuple[int, ...]:
         if not found or found[-1] < FIRST_GROUP:
             return found
         brokers = tuple(one for one in found if one < FIRST_GROUP)
-        edges = self.carriers.pick(source, crossed, found[len(brokers) :])
+        elsewhere = self.ways.better(source, lineage, (*crossed, self.number))
+        edges = self.carriers.pick(source, crossed, found[len(brokers) :], elsewhere)
         return (*brokers, *(CARRY | edge for edge in edges))

@@ -30,8 +30,8 @@ class Way(NamedTuple):
 class Tellings:
     def __init__(self) -> None:
         self._items: dict[Origin, dict[Telling, Interest]] = {}
-        self.brought: dict[Origin, Carried] = {}
-        """What this broker itself, being an edge, brings into the cluster, and under which name."""
+        self.brought: dict[Origin, tuple[Carried, ...]] = {}
+        """What this broker itself, being an edge, brings into the cluster, and under which names."""
         self._made_at: dict[int, set[Origin]] = {}
 
     def put(self, origin: Origin, telling: Telling, value: Interest) -> None:
@@ -67,12 +67,15 @@ class Tellings:
 
     def best(self, origin: Origin, counts: Callable[[Telling], bool]) -> Way | None:
         """Among those that count."""
-        tellings = [telling for telling in self.of(origin) if counts(telling)]
-        if not tellings:
+        crossed = min((telling.crossed for telling in self.of(origin) if counts(telling)), key=order, default=None)
+        if crossed is None:
             return None
-        crossed = min((telling.crossed for telling in tellings), key=order)
-        brokers = tuple(sorted(telling.broker for telling in tellings if telling.crossed == crossed))
+        brokers = self.tellers(origin, crossed, counts)
         return Way(crossed, brokers, self._items[origin][Telling(crossed, brokers[0])])
+
+    def tellers(self, origin: Origin, crossed: Crossed, counts: Callable[[Telling], bool]) -> tuple[int, ...]:
+        """Who tells of it by this way."""
+        return tuple(sorted(one.broker for one in self.of(origin) if one.crossed == crossed and counts(one)))
 
 
 def order(crossed: Crossed) -> tuple[int, int, Crossed]:

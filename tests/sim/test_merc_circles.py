@@ -1,0 +1,111 @@
+"""Clusters in circles, with rules at their borders: what each type's events reach, and what is sent in vain."""
+
+import itertools
+import random
+from collections import Counter
+
+import networkx as nx
+import pytest
+
+from mercast.content import Filter
+from mercast.content.rules import Rules
+from mercast.protocol.stimuli import Advertise, Publish, Subscribe
+from mercast.routing.destination.merc import MERC
+from mercast.routing.settings import Settings
+from mercast.sim.converged import converge
+from mercast.sim.simulator import Simulator
+
+TYPES = ("blue", "green", "red")
+
+
+class Circles:
+    """A broker in each of some clusters, and edges that join two or three; they may deny types, each way others."""
+
+    def __init__(self, seed, denies=0.3, joined=3):
+        """Each edge joins so many clusters at most."""
+        self.rng, self.most_joined = random.Random(seed), joined
+        rng = self.rng
+        count = rng.randint(3, 7)
+        borders = nx.gnm_random_graph(count, rng.randint(2, 2 * count), rng)
+        borders.add_edges_from((place, rng.randrange(place)) for place in range(1, count))
+        self.homes, self.rules, links = {10 + place: (1 + place,) for place in range(count)}, {}, []
+        self.open = {type: nx.DiGraph() for type in TYPES}
+        for type in TYPES:
+            self.open[type].add_nodes_from(borders)
+        for edge, border in enumerate([*borders.edges], 100):
+            joined = self.joined(borders, border)
+            self.homes[edge] = tuple(1 + place for place in joined)
+            links += [(10 + place, edge) for place in joined]
+            denied = [{type for type in TYPES if rng.random() < denies} for _ in range(2)]
+            self.rules[edge] = [Rules(("*",), tuple(sorted(some))) for some in denied]
+            for type, (one, other) in itertools.product(TYPES, itertools.permutations(joined, 2)):
+                if not (one == joined[0] and type in denied[0]) and not (other == joined[0] and type in denied[1]):
+                    self.open[type].add_edge(one, other)
+        self.simulator = Simulator(self.make, seed)
+        self.advertises = {place: rng.sample(TYPES, rng.randint(1, 3)) for place in range(count)}
+        self.wants = {place: rng.choice([None, *TYPES]) for place in range(count)}
+        converge(self.simulator, links, [one for place in range(count) for one in self.asks(place)])
+
+    def joined(self, borders, border):
+        """By an edge: sometimes a third cluster, too, if no other edge joins that to either. Its home is the first."""
+        taken = {*border}.union(*(borders[place] for place in border))
+        joined = [*border, *sorted({*borders} - taken)[: self.rng.randrange(self.most_joined - 1)]]
+        borders.add_edges_from(itertools.combinations(joined, 2))
+        self.rng.shuffle(joined)
+        return joined
+
+    def make(self, broker, incarnation):
+        exports, imports = self.rules.get(broker, [Rules(("*",))] * 2)
+        return MERC(broker, incarnation, Settings(clusters=self.homes[broker], exports=exports, imports=imports))
+
+    def asks(self, place):
+        for number, type in enumerate(self.advertises[place], 1):
+            yield 10 + place, Advertise(f"p{place}", number, type, Filter())
+        yield 10 + place, Subscribe(f"s{place}", 1, self.wants[place], Filter())
+
+    def play(self):
+        """Who is due what, and who gets what."""
+        due = Counter()
+        for place, types in self.advertises.items():
+            for number, type in enumerate(types, 100):
+                self.simulator.do(10 + place, Publish(f"p{place}", number, type, {"from": place}, 0))
+                reached = {place, *nx.descendants(self.open[type], place)}
+                due.update((f"s{one}", place, type) for one in reached if self.wants[one] in (None, type))
+        self.simulator.run(self.simulator.now + 5)
+        got = [(one.client, one.event.attributes["from"], one.event.type) for one in self.simulator.deliveries]
+        return due, Counter(got)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_type_goes_by_the_best_way_that_lets_it_through_whatever_else_is_advertised(seed):
+    due, got = Circles(seed).play()
+    assert due == got
+
+
+def test_a_denied_type_takes_the_longer_way_with_and_without_another_that_is_not():
+    """Of a ring of four, one border lets no deal through."""
+    homes = {10: (1,), 20: (2,), 30: (3,), 40: (4,), 12: (1, 2), 23: (2, 3), 34: (3, 4), 41: (4, 1)}
+    links = [(cluster * 10, edge) for edge, border in homes.items() if len(border) == 2 for cluster in border]
+
+    def make(broker, incarnation):
+        imports = Rules(("*",), ("deal",) if broker == 41 else ())
+        return MERC(broker, incarnation, Settings(clusters=homes[broker], imports=imports))
+
+    for types in (["deal"], ["deal", "quote"]):
+        simulator = Simulator(make)
+        asked = [(10, Advertise("p", number, type, Filter())) for number, type in enumerate(types, 1)]
+        converge(simulator, links, [*asked, (40, Subscribe("s", 1, None, Filter()))])
+        for number, type in enumerate(types, 10):
+            simulator.do(10, Publish("p", number, type, {}, 0))
+        simulator.run(2)
+        assert sorted(one.event.type for one in simulator.deliveries) == types
+        assert simulator.brokers[34].carried == 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_without_rules_nothing_is_sent_in_vain(seed):
+    """Whoever makes a list knows which clusters get an event by a better way."""
+    story = Circles(seed, denies=0.0, joined=2)
+    due, got = story.play()
+    assert due == got
+    assert not any(core.dropped for core in story.simulator.brokers.values())
