@@ -61,8 +61,8 @@ class MERC(ListRouting):
         self._carried: dict[Crossed, SeenWindow] = {}
         """What has come here by each way."""
 
-    def next_deadline(self) -> float:
-        return min(super().next_deadline(), *(place.ways.next_deadline() for place in self.places))
+    def _find_deadline(self) -> float:
+        return min(super()._find_deadline(), *(place.ways.next_deadline() for place in self.places))
 
     def peers(self) -> Iterable[int]:
         return frozenset[int]().union(*(cluster.members() for cluster in self.clusters))
