@@ -134,6 +134,19 @@ class Mesh(Local):
         return flags + own
 
 
+class Apart(Mesh):
+    """Brokers that have nothing in common but the overlay: each is a command in an environment of its own."""
+
+    def start(self, id):
+        broker = self.brokers[id]
+        with broker.log.open("ab") as log:
+            how = {"stdout": log, "stderr": log, "env": self.environment(id)}
+            broker.process = popen("broker", *self._flags(broker), **how)
+
+    def environment(self, _id):
+        return dict(os.environ)
+
+
 class Lone:
     """One broker, by its own flags."""
 

@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from live import PATIENCE, Lone, Mesh, Running, ask, end, free_port_for_local, is_free, local_ports, mercast, until
@@ -167,7 +168,7 @@ def test_a_port_that_is_in_use(flag):
         flags = [word for pair in (free | {flag: f"127.0.0.1:{port}"}).items() for word in pair]
         done = mercast("broker", "--id", 1, *flags)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"mercast: port {port} is in use; choose another with {flag}\n"
+    assert done.stderr.endswith(f"mercast: port {port} is in use; choose another with {flag}\n")
 
 
 def test_a_configuration_that_is_wrong(tmp_path):
@@ -267,9 +268,13 @@ def test_local_tells_of_a_broker_that_was_killed(tmp_path):
 
 
 def brokers_of(pid):
-    """The processes that `mercast local` has started, in order."""
-    with open(f"/proc/{pid}/task/{pid}/children") as children:
-        return list(map(int, children.read().split()))
+    """The brokers that `mercast local` has started, in order."""
+    (nursery,) = children_of(pid)
+    return children_of(nursery)
+
+
+def children_of(pid):
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def test_local_says_what_is_wrong(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import time
 
 import pytest
-from live import PATIENCE, Mesh, ask, mercast, until
+from live import PATIENCE, Apart, Mesh, ask, mercast, until
 from under_load import OPTIONS, Load
 
 from mercast import blocking
@@ -53,7 +53,7 @@ def test_a_clock_jumps(tmp_path, monkeypatch):
     monkeypatch.setenv("MERCAST_TEST_CLOCKS", str(tmp_path))
     paths = [str(Path(__file__).parent / "clock"), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    with Mesh(3, LINE, options=OPTIONS) as mesh, Load(mesh, LINE) as load:
+    with Apart(3, LINE, options=OPTIONS) as mesh, Load(mesh, LINE) as load:
         load.fault()
         for jump in (DAY, -DAY):
             with clock.open("r+b") as file:

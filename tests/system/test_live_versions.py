@@ -4,7 +4,7 @@ import subprocess
 
 import builds
 import pytest
-from live import PATIENCE, Lone, Mesh, ask, end, linked, mercast, popen, popen_python
+from live import PATIENCE, Apart, Lone, ask, end, linked, mercast, popen_python
 
 from mercast import Refused, blocking
 from mercast.wire.hello import VERSIONS
@@ -62,18 +62,15 @@ def too_new(tmp_path_factory):
     return builds.following(tmp_path_factory.mktemp("too new"), (VERSIONS[1] + 1, VERSIONS[1] + 2))
 
 
-class Mixed(Mesh):
+class Mixed(Apart):
     """A broker of each of these builds."""
 
     def __init__(self, builds_, links):
         super().__init__(len(builds_), links)
         self._builds = dict(enumerate(builds_, 1))
 
-    def start(self, id):
-        broker = self.brokers[id]
-        with broker.log.open("ab") as log:
-            environment = builds.environment(self._builds[id])
-            broker.process = popen("broker", *self._flags(broker), stdout=log, stderr=log, env=environment)
+    def environment(self, id):
+        return builds.environment(self._builds[id])
 
 
 class Client:

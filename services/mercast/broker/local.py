@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import Any
 from urllib.request import urlopen
 
+from mercast.broker.nursery import Child, Nursery
 from mercast.processes import end_with_parent, free_addresses
 
 Link = tuple[int, int]
@@ -51,7 +52,7 @@ class Broker:
     """Which of the clusters it is in."""
     edge: bool = False
     """Whether it is in the backbone too."""
-    process: "subprocess.Popen[bytes] | None" = None
+    process: "Child | subprocess.Popen[bytes] | None" = None
 
     @property
     def pid(self) -> int:
@@ -94,6 +95,7 @@ class Local:
     ) -> None:
         self._links = None if links is None else list(links)
         self._options = ["--strategy", strategy, "--matcher", matcher, *options]
+        self._nursery = Nursery(prepared=matcher == "index")
         self._ready_within = ready_within
         self._ends = ExitStack()
         self._folder = folder
@@ -107,6 +109,7 @@ class Local:
 
     def __enter__(self) -> "Local":
         with ExitStack() as ends:
+            ends.enter_context(self._nursery)
             ends.callback(self.stop)
             folder = self._folder or Path(ends.enter_context(TemporaryDirectory(prefix="mercast-")))
             free = iter(free_addresses(0 if self._addresses else 3 * len(self._ids)))
@@ -132,9 +135,14 @@ class Local:
     def start(self, id: int) -> None:
         """At the same addresses as before; does not wait."""
         broker = self.brokers[id]
+        folder = os.environ.get(PROFILE)
+        if folder is None:
+            broker.process = self._nursery.start(self._flags(broker), broker.log)
+            return
+        profiled = [sys.executable, "-m", "cProfile", "-o", str(Path(folder) / f"broker-{id}.prof"), "-m", "mercast"]
         with broker.log.open("ab") as log:
             broker.process = subprocess.Popen(
-                [sys.executable, *_profiled(id), "-m", "mercast", "broker", *self._flags(broker)],
+                [*profiled, "broker", *self._flags(broker)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -229,11 +237,6 @@ class Local:
                 process.wait()
         for broker in brokers:
             broker.process = None
-
-
-def _profiled(id: int) -> list[str]:
-    folder = os.environ.get(PROFILE)
-    return ["-m", "cProfile", "-o", str(Path(folder) / f"broker-{id}.prof")] if folder else []
 
 
 def _asked(broker: Broker) -> dict[str, Any] | None:
