@@ -1,13 +1,10 @@
 """The live metrics on a terminal: the newest closed window of each cluster and of its brokers."""
 
-import json
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import Any, TypeAlias
 
 from rich.table import Table
 
-Figures: TypeAlias = dict[str, Any]
+from mercast_streaming.figures import Figures
 
 _MS = 1_000
 _MOST = 40
@@ -89,18 +86,3 @@ def _cells(row: Figures) -> list[str]:
 
 def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
-
-
-def line(row: Figures) -> str:
-    """For a pipe: one JSON object."""
-    return json.dumps(
-        {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
-    )
-
-
-def figures_of(row: Any) -> Figures:
-    """Spark's rows have times without a zone; the session's is UTC."""
-    return {
-        name: value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
-        for name, value in row.asDict().items()
-    }

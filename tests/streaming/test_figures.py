@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from mercast_streaming import live, synthetic
+from mercast_streaming.figures import Sum
 from mercast_streaming.schema import message_schema
-from mercast_streaming.show import Newest, figures_of
+from mercast_streaming.show import Newest
 
 SECOND = synthetic.SECOND
 START = synthetic.Setting.start
@@ -17,8 +18,8 @@ def figures(spark, messages):
     """Of messages as (Kafka's time, value)."""
     rows = [(bytearray(value), datetime.fromtimestamp(at / SECOND, UTC)) for at, value in messages]
     taps = spark.createDataFrame(rows, "value binary, timestamp timestamp")
-    found = live.figures(live.sums(live.facts(live.messages(taps), 5, 10), 5, 5)).collect()
-    return {synthetic.key_of(row): row for row in map(figures_of, found)}
+    summed = live.sums(live.facts(live.messages(taps), 5, 10), 5, 5).collect()
+    return {synthetic.key_of(row): row for row in live.figures(map(Sum._make, summed), 5)}
 
 
 def message(**parts):
