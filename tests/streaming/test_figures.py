@@ -8,7 +8,6 @@ import pytest
 from mercast_streaming import live, synthetic
 from mercast_streaming.figures import Sum
 from mercast_streaming.schema import message_schema
-from mercast_streaming.show import Newest
 
 SECOND = synthetic.SECOND
 START = synthetic.Setting.start
@@ -85,17 +84,3 @@ def test_the_schema_is_made_from_the_definition():
     assert named["delivered"].dataType.simpleString() == "struct<subscriptions:array<array<bigint>>,at:array<bigint>>"
     with pytest.raises(ValueError, match="delivered have no column weight"):
         message_schema({"delivered": ["at", "weight"]})
-
-
-def test_the_table_shows_the_newest_window(spark):
-    taps = synthetic.make(synthetic.Setting(seconds=10))
-    newest = Newest()
-    assert newest.table().title == "no window has closed yet"
-    newest.see(figures(spark, [(sent.at, sent.value) for sent in taps.messages]).values())
-    table = newest.table()
-    assert table.title == "2026-01-01 00:00:05 to 00:00:10 UTC"
-    known = taps.known[START + 5 * SECOND, "merc", "alpha", None]
-    cells = [list(column.cells) for column in table.columns]
-    assert cells[0] == ["[bold]alpha[/] merc", *(f"  broker {number}" for number in range(1, 6))]
-    assert cells[1][0] == f"{known['all_published'] / 5:,.0f}"
-    assert cells[7][0] == f"{known['accuracy']:,.3f}"
