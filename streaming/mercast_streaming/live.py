@@ -240,8 +240,14 @@ def start(
     return query.trigger(processingTime=f"{round(setting.every * 1000)} milliseconds").start()
 
 
+_MOST_WAIT = 20
+"""Milliseconds that Kafka keeps a fetch open at the end of a partition. Spark moves about in it after each one, and
+then waits for the fetch that is still open: by Kafka's own default, for half a second."""
+
+
 def read_taps(spark: SparkSession, setting: Setting) -> DataFrame:
-    taps = spark.readStream.format("kafka").options(**kafka_options(setting)).option("subscribe", setting.taps)
+    taps = spark.readStream.format("kafka").option("kafka.fetch.max.wait.ms", str(_MOST_WAIT))
+    taps = taps.options(**kafka_options(setting)).option("subscribe", setting.taps)
     taps = taps.option("startingOffsets", setting.beginning).option("failOnDataLoss", "false")
     if setting.most is not None:
         taps = taps.option("maxOffsetsPerTrigger", str(setting.most))

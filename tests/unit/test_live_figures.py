@@ -3,12 +3,14 @@
 import random
 import time
 from datetime import UTC, datetime
+from io import StringIO
 
 import numpy as np
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from mercast.cli.spark_flags import pairs
 from mercast_streaming import live, synthetic
@@ -140,6 +142,26 @@ def test_the_table_shows_the_newest_window():
     assert cells[0] == ["[bold]alpha[/] merc", *(f"  broker {number}" for number in range(1, 6))]
     assert cells[1][0] == f"{known['all_published'] / 5:,.0f}"
     assert cells[7][0] == f"{known['accuracy']:,.3f}"
+
+
+@pytest.mark.parametrize(("width", "last"), [(60, "p99"), (80, "routing accuracy"), (140, "bytes /delivery")])
+def test_a_narrow_terminal_has_fewer_columns_and_all_of_each(width, last):
+    newest = Newest()
+    for _ in range(2):  # empty, and with rows
+        shown = StringIO()
+        Console(file=shown, width=width).print(newest.table(width=width))
+        assert "…" not in shown.getvalue()
+        newest.see(figures(SUMS, 5))
+    assert " ".join(newest.table(width=width).columns[-1].header.split()) == last
+
+
+def test_rows_of_an_older_window_are_dim_and_clusters_in_order():
+    newest = Newest()
+    later = [one("late", cluster="beta")._replace(window=START + 5 * SECOND)]
+    newest.see(figures([one("late", cluster="[x]"), one("late", cluster="alpha"), *later], 5))
+    table = newest.table()
+    assert list(table.columns[0].cells)[::2] == [r"[bold]\[x][/] merc", "[bold]alpha[/] merc", "[bold]beta[/] merc"]
+    assert [row.style for row in table.rows] == ["dim"] * 4 + [""] * 2
 
 
 def _row(key, known):

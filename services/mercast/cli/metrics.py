@@ -141,7 +141,11 @@ def _check_topics(setting: Setting) -> None:
 
 def _run(spark: Any, setting: Setting, brokers: bool, ends: ExitStack) -> None:
     newest, console = Newest(), Console()
-    live = ends.enter_context(Live(console=console, auto_refresh=False)) if console.is_terminal else None
+    live = (
+        Live(newest.table(brokers, console.width), console=console, auto_refresh=False) if console.is_terminal else None
+    )
+    if live is not None:
+        ends.enter_context(live)
 
     def see(rows: list[Figures]) -> None:
         newest.see(rows)
@@ -156,7 +160,7 @@ def _run(spark: Any, setting: Setting, brokers: bool, ends: ExitStack) -> None:
     while query.isActive and not stopped.wait(_POLL):
         told = _tell_problems(query.recentProgress, told)
         if live is not None:
-            live.update(newest.table(brokers), refresh=True)
+            live.update(newest.table(brokers, console.width), refresh=True)
     failure = query.exception()
     if failure is not None:
         _stop(f"the job has ended: {str(failure)[:_TOLD]}")
