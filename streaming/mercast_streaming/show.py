@@ -1,13 +1,13 @@
 """The live metrics on a terminal: the newest closed window of each cluster and of its brokers."""
 
-import json
-from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
 
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-Figures: TypeAlias = dict[str, Any]
+from mercast_streaming.figures import Figures
 
 _MS = 1_000
 _MOST = 40
@@ -35,22 +35,30 @@ class Newest:
             if newest - row["window_start"] > self._kept * (row["window_end"] - row["window_start"]):
                 del self._rows[key]
 
-    def table(self, brokers: bool = True) -> Table:
-        table = Table(title=self._title(), title_justify="left", caption=self._caption(), caption_justify="left")
-        for heading in ("", "events/s", "deliveries/s", "p50 ms", "p95", "p99", "twice", "accuracy", "complete"):
-            table.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
-        for heading in ("hops", "list", "matches", "bytes", "drops", "CPU"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for strategy, cluster in sorted({(strategy, cluster) for strategy, cluster, _ in self._rows}):
+    def table(self, brokers: bool = True, width: int = 200) -> Table:
+        """As many columns as there is room for. Rows of windows before the newest are dim."""
+        newest = max((row["window_start"] for row in self._rows.values()), default=None)
+        found = [(_name(row), _cells(row), row["window_start"] != newest) for row in self._chosen(brokers)]
+        table = Table(
+            title=self._title(), title_justify="left", caption=self._caption(), caption_justify="left",
+            box=SIMPLE_HEAD, padding=(0, 0, 0, 1),
+        )  # fmt: skip
+        columns = ["", *HEADINGS][: _fitting([name for name, _, _ in found], [cells for _, cells, _ in found], width)]
+        for heading in columns:
+            table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+        for name, cells, dim in found:
+            table.add_row(*[name, *cells][: len(columns)], style="dim" if dim else "")
+        return table
+
+    def _chosen(self, brokers: bool) -> Iterator[Figures]:
+        """Cluster by cluster: the whole, and its busiest brokers."""
+        for cluster, strategy in sorted({(cluster, strategy) for strategy, cluster, _ in self._rows}):
             whole = self._rows.get((strategy, cluster, None))
             if whole is not None:
-                table.add_row(f"[bold]{cluster}[/] {strategy}", *_cells(whole))
+                yield whole
             mine = [row for key, row in self._rows.items() if key[:2] == (strategy, cluster) and key[2] is not None]
             busiest = sorted(mine, key=lambda row: -row["all_delivered"])[:_MOST]
-            for row in sorted(busiest, key=lambda row: row["broker"]) if brokers else ():
-                table.add_row(f"  broker {row['broker']}", *_cells(row))
-            table.add_section()
-        return table
+            yield from sorted(busiest, key=lambda row: row["broker"]) if brokers else ()
 
     def _title(self) -> str:
         if not self._rows:
@@ -68,6 +76,33 @@ class Newest:
         return "   ".join([f"{name} {count:,}" for name, count in counts.items() if count] + bound)
 
 
+def _name(row: Figures) -> str:
+    cluster, broker = row["cluster"], row["broker"]
+    return f"[bold]{escape(cluster)}[/] {escape(row['strategy'])}" if broker is None else f"  broker {broker}"
+
+
+HEADINGS = (
+    "events\n/s", "deliveries\n/s", "latency\np50 ms", "\np95", "\np99", "twice\n", "routing\naccuracy",
+    "complete-\nness", "drops\n", "CPU\n", "hops\n", "list\nlength", "matches\n/event", "bytes\n/delivery",
+)  # fmt: skip
+"""The first ones are of most use: where there is no room for all, the last are left out."""
+
+
+_EDGES, _BETWEEN = 3, 2
+"""Characters."""
+
+
+def _fitting(names: list[str], cells: list[list[str]], width: int) -> int:
+    """How many columns."""
+    taken = _EDGES + max((len(Text.from_markup(name)) for name in names), default=0)
+    for number, heading in enumerate(HEADINGS):
+        texts = (*heading.split("\n"), *(row[number] for row in cells))
+        taken += _BETWEEN + max(map(len, texts))
+        if taken > width:
+            return number + 1
+    return len(HEADINGS) + 1
+
+
 def _cells(row: Figures) -> list[str]:
     seconds = (row["window_end"] - row["window_start"]).total_seconds()
     latencies = (row[f"latency_{name}_us"] for name in ("p50", "p95", "p99"))
@@ -78,29 +113,14 @@ def _cells(row: Figures) -> list[str]:
         f"{row['doubled_receipts'] + row['doubled_deliveries']:,}",
         _number(row["accuracy"], 3),
         _number(row["completeness"], 3),
+        f"{sum(row['all_drops'].values()):,}",
+        f"{row['cpu_us'] / seconds / 10_000:.0f}%",
         _number(row["hops"], 2),
         _number(row["list_length"], 1),
         _number(row["matches_per_event"], 2),
         _number(row["bytes_per_delivery"], 0),
-        f"{sum(row['all_drops'].values()):,}",
-        f"{row['cpu_us'] / seconds / 10_000:.0f}%",
     ]
 
 
 def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
-
-
-def line(row: Figures) -> str:
-    """For a pipe: one JSON object."""
-    return json.dumps(
-        {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
-    )
-
-
-def figures_of(row: Any) -> Figures:
-    """Spark's rows have times without a zone; the session's is UTC."""
-    return {
-        name: value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
-        for name, value in row.asDict().items()
-    }

@@ -11,7 +11,6 @@ from system.live import until
 import mercast as client
 from mercast.broker.local import Local
 from mercast_streaming import live, synthetic
-from mercast_streaming.show import figures_of
 
 STRATEGIES = ("ddbr", "fbr", "flooding", "merc")
 EVENTS = 300
@@ -58,7 +57,7 @@ def test_figures_are_what_clients_counted(spark, kafka, tmp_path):
         checkpoint=str(tmp_path / "checkpoint"),
     )  # fmt: skip
     seen = []
-    query = live.start(spark, setting, lambda rows: seen.extend(map(figures_of, rows)))
+    query = live.start(spark, setting, seen.extend)
     assert query.awaitTermination(int(PATIENCE))
     for strategy in STRATEGIES:
         whole = [row for row in seen if row["strategy"] == strategy and row["broker"] is None]

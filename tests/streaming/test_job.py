@@ -4,13 +4,13 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from in_kafka import figures_in, got, make_topics, put
 from system.live import until
 
 from mercast.processes import end_with_parent
 from mercast_streaming import live, synthetic
-from mercast_streaming.show import figures_of
 from mercast_streaming.synthetic import Message, Setting
 
 PATIENCE = 120.0
@@ -44,7 +44,7 @@ def test_figures_are_right_and_a_batch_that_fails_is_replayed(spark, kafka, tmp_
 
     put(kafka, "whole", [garbage, *taps.messages[half:], *synthetic.ending(made)])
     seen = {}
-    with _running(live.start(spark, setting, lambda rows: seen.update(_keyed(rows)))) as query:
+    with _running(live.start(spark, setting, lambda rows: seen.update(_by_key(rows)))) as query:
         until(lambda: not query.isActive or taps.known.keys() <= seen.keys(), "all windows", PATIENCE)
         assert query.exception() is None
         assert any(
@@ -123,13 +123,13 @@ def _started(command, log):
         job.wait()
 
 
-def _keyed(rows):
-    return _by_key(map(figures_of, rows))
-
-
 def _by_key(rows):
     return {synthetic.key_of(row): row for row in rows}
 
 
 def _history(spark, folder):
-    return [figures_of(row) for row in spark.read.parquet(folder).drop("query", "batch").collect()]
+    """As they were written; Spark gives times without a zone, in this machine's."""
+    return [
+        {name: value.astimezone(UTC) if isinstance(value, datetime) else value for name, value in row.asDict().items()}
+        for row in spark.read.parquet(folder).drop("query", "batch").collect()
+    ]

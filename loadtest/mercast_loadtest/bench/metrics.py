@@ -18,7 +18,7 @@ from time import monotonic, time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from mercast.kafka import Kafka
@@ -26,6 +26,7 @@ from mercast.kafka.jars import connector, find_jars
 from mercast.kafka.java import find_java
 from mercast_loadtest.bench.load import progress
 from mercast_streaming import live, synthetic
+from mercast_streaming.figures import Figures
 from mercast_streaming.schema import message_schema
 from mercast_streaming.spark import VERSION, session
 from mercast_streaming.synthetic import SECOND
@@ -115,7 +116,7 @@ class _Bench:
         """Seconds of the whole job, its outputs included."""
         counted = 0
 
-        def see(rows: list[Row]) -> None:
+        def see(rows: list[Figures]) -> None:
             nonlocal counted
             counted += sum(row[name] for row in rows if row["broker"] is None for name in _COUNTED)
 

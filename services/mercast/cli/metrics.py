@@ -19,8 +19,9 @@ from mercast.cli.spark_flags import pairs, tell
 from mercast.kafka import KafkaError
 from mercast.kafka.jars import connector, find_jars
 from mercast.kafka.java import find_java
+from mercast_streaming.figures import Figures, as_json
 from mercast_streaming.live import PROBLEMS, Setting, start
-from mercast_streaming.show import Newest, figures_of, line
+from mercast_streaming.show import Newest
 from mercast_streaming.spark import VERSION, SparkError, session
 
 log = logging.getLogger(__name__)
@@ -140,13 +141,16 @@ def _check_topics(setting: Setting) -> None:
 
 def _run(spark: Any, setting: Setting, brokers: bool, ends: ExitStack) -> None:
     newest, console = Newest(), Console()
-    live = ends.enter_context(Live(console=console, auto_refresh=False)) if console.is_terminal else None
+    live = (
+        Live(newest.table(brokers, console.width), console=console, auto_refresh=False) if console.is_terminal else None
+    )
+    if live is not None:
+        ends.enter_context(live)
 
-    def see(rows: list[Any]) -> None:
-        found = [figures_of(row) for row in rows]
-        newest.see(found)
+    def see(rows: list[Figures]) -> None:
+        newest.see(rows)
         if live is None:
-            sys.stdout.writelines(line(row) + "\n" for row in found)
+            sys.stdout.writelines(as_json(row) + "\n" for row in rows)
             sys.stdout.flush()
 
     stopped = _stopped()
@@ -156,7 +160,7 @@ def _run(spark: Any, setting: Setting, brokers: bool, ends: ExitStack) -> None:
     while query.isActive and not stopped.wait(_POLL):
         told = _tell_problems(query.recentProgress, told)
         if live is not None:
-            live.update(newest.table(brokers), refresh=True)
+            live.update(newest.table(brokers, console.width), refresh=True)
     failure = query.exception()
     if failure is not None:
         _stop(f"the job has ended: {str(failure)[:_TOLD]}")
