@@ -1,8 +1,8 @@
 """Which questions each event answers: all of them put to all events of their types, in one projection of Spark.
 
 A question is a type and a WHERE text that somebody has subscribed (or advertised) with; however many have, it is put
-once. The projection is many small expressions: Spark compiles them to methods of bearable size, as long as it does not
-try to make one method of the whole stage (`SETTINGS`).
+once. The projection is thousands of small expressions, which Spark interprets (`SETTINGS`): compiled, they were
+measured to cost Java's compiler minutes, and more than they take as they are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ from mercast_streaming.audit.where import Where, WhereError, names_of, read
 from mercast_streaming.schema import CORRUPT
 
 SETTINGS = {
-    # Java does not compile longer methods well; Spark then compiles each step of the stage by itself, in parts.
-    "spark.sql.codegen.hugeMethodLimit": "8000",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Looking for what thousands of expressions have in common takes longer than all of them.
     "spark.sql.subexpressionElimination.enabled": "false",
 }

@@ -97,11 +97,11 @@ def _know_brokers(run: _Audit, report: Report) -> dict[control.BrokerLife, contr
     lost = F.collect_list(F.when(F.col("lost"), F.col("to")))
     streams = header.groupBy(*BROKER).agg(
         F.max("to").alias("to"), lost.alias("lost"), F.coalesce(F.max("interval"), F.lit(0)).alias("interval"),
-        F.max("skew").alias("skew"), F.sum("count").alias("rows"),
+        F.sum("count").alias("rows"),
     ).collect()  # fmt: skip
     gaps = reading.gaps(header).collect()
+    run.skew = reading.skew(header)
     header.unpersist()
-    run.skew = max((row["skew"] or 0 for row in streams), default=0)
     report.rows, report.lost_rows = sum(row["rows"] for row in streams), sum(row["lost_rows"] for row in gaps)
     report.brokers, report.skew_us = len(streams), run.skew
     whole = run.rows("snapshot", "ends", "rows", "at").where("ends").collect()

@@ -89,6 +89,21 @@ def headers(source: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
+_NEAR = 300_000_000
+"""Microseconds in which clocks do not drift apart by much."""
+
+
+def skew(header: DataFrame) -> int:
+    """By how much the clocks of brokers may differ, in microseconds.
+
+    Each measurement is a bound, and a wide one if the machine was busy: so of those near in time the best one counts.
+    """
+    near = Window.partitionBy(*BROKER).orderBy("to").rangeBetween(-_NEAR, _NEAR)
+    best = header.where(F.col("skew").isNotNull()).select(F.min("skew").over(near).alias("skew"))
+    found = best.agg(F.max("skew")).first()
+    return 0 if found is None else found[0] or 0
+
+
 def gaps(header: DataFrame) -> DataFrame:
     """Rows that a stream has numbered and that are not there: how many, and between which times they were.
 
