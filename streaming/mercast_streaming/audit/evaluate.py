@@ -170,21 +170,19 @@ def answered(
     def columns(name: str, kind: str) -> str:
         return column(places[name], kind) if (name, kind) in there else f"CAST(NULL AS {TYPES[kind]})"
 
-    by_type: dict[str | None, list[str]] = {}
+    by_need: dict[tuple[str | None, bool], list[str]] = {}
     for question, number in asked.asked.items():
         if number in asked.read:
             where = asked.read[number]
-            condition = translate(where, columns)
-            if names_of(where):
-                condition = f"told AND {condition}"
-            by_type.setdefault(question.type, []).append(f"CASE WHEN {condition} THEN '{number},' ELSE '' END")
+            case = f"IF({translate(where, columns)}, '{number},', '')"
+            by_need.setdefault((question.type, bool(names_of(where))), []).append(case)
     parts = []
-    for type_, cases in by_type.items():
-        of_type = _together(cases)
+    for (type_, asks), cases in by_need.items():
+        needs = ["told"] if asks else []
         if type_ is not None:
             types = ", ".join(f"'{text(one)}'" for one in sorted({type_, *subtypes.get(type_, ())}))
-            of_type = f"CASE WHEN type IN ({types}) THEN {of_type} ELSE '' END"
-        parts.append(of_type)
+            needs.append(f"type IN ({types})")
+        parts.append(f"IF({' AND '.join(needs) or 'TRUE'}, {_together(cases)}, '')")
     kept = [name for name in events.columns if name != "attributes"]
     # As text first, with a comma after each: the cheapest way to gather a few of very many.
     found = typed(events, of).select(*kept, "told", F.expr(_together(parts or ["''"])).alias("_found"))

@@ -80,7 +80,6 @@ def audit(spark: SparkSession, source: DataFrame, setting: Setting) -> Report:
     """Of all messages of `source` (reading.py), which is read several times."""
     run = _Audit(spark, source, setting, grace=round(setting.grace * _SECOND))
     report = Report(since=setting.since, until=setting.until)
-    report.unreadable_messages = reading.unreadable(source)
     brokers = _know_brokers(run, report)
     _know_control(run, report, brokers)
     _judge(run, report, brokers)
@@ -91,8 +90,11 @@ def audit(spark: SparkSession, source: DataFrame, setting: Setting) -> Report:
 
 
 def _know_brokers(run: _Audit, report: Report) -> dict[control.BrokerLife, control.Known]:
-    header = reading.headers(run.source).persist()
+    seen = Observation("messages")
+    header = reading.headers(run.source.observe(seen, F.count(F.lit(1)).alias("messages"))).persist()
     report.messages, report.repeated_messages = header.count(), reading.doubled(header)
+    # Those that are none, or of a newer version: their rows show as gaps besides.
+    report.unreadable_messages = seen.get["messages"] - report.messages
     run.doubled = report.repeated_messages > 0
     lost = F.collect_list(F.when(F.col("lost"), F.col("to")))
     streams = header.groupBy(*BROKER).agg(
@@ -209,7 +211,7 @@ def _name(run: _Audit, report: Report, missing: DataFrame, undue: DataFrame, dou
     def note(what: str, why: str, row: Any, broker: int, client: str | None, requests: Sequence[int | None]) -> None:
         event = tuple(row[name] for name in EVENT)
         named = wrong.setdefault((what, why, event, broker, client), Named(what, why, event, broker, client))
-        named.requests += [request for request in requests if request is not None]
+        named.requests += [one for one in requests if one is not None and one not in named.requests]
 
     most = run.setting.named
     for row in missing.orderBy(*EVENT).limit(most).collect():
@@ -217,8 +219,9 @@ def _name(run: _Audit, report: Report, missing: DataFrame, undue: DataFrame, dou
         note("missing", "", row, life.broker, life.client, [life.request])
     for row in undue.orderBy(*EVENT).limit(most).collect():
         note("undue", row["state"], row, row["broker"], row["client"], [row["request"]])
-    for row in doubles.orderBy(*EVENT).limit(most).collect():
-        note("doubled", f"{row['copies']} copies", row, row["broker"], row["client"], row["requests"] or [])
+    copies = run.delivered().join(F.broadcast(doubles.orderBy(*EVENT).limit(most)), list(judging.DELIVERY))
+    for row in copies.collect() if report.doubled else ():
+        note("doubled", f"{row['copies']} copies", row, row["broker"], row["client"], row["subscriptions"] or [])
     report.named = sorted(wrong.values(), key=lambda one: (one.event, one.what, one.broker, one.client or ""))[:most]
     if report.named:
         paths.trace(run.spark, run.rows, report.named)

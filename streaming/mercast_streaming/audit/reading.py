@@ -51,12 +51,6 @@ def _readable() -> Column:
     return F.coalesce(known & F.col(f"message.{CORRUPT}").isNull(), F.lit(False))
 
 
-def unreadable(source: DataFrame) -> int:
-    """Messages that are none, or of a newer version: their rows show as gaps besides."""
-    read = F.from_json("value", message_schema({}), {"columnNameOfCorruptRecord": CORRUPT})
-    return source.select(read.alias("message")).where(~_readable()).count()
-
-
 def rows(source: DataFrame, kind: str, columns: tuple[str, ...], doubled: bool = False) -> DataFrame:
     """Of one kind. `doubled` says that some messages are there twice: then each is taken once."""
     of_kind = source.where(F.col("value").contains(f'"{kind}":'))
