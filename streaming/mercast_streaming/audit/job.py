@@ -92,7 +92,8 @@ def audit(spark: SparkSession, source: DataFrame, setting: Setting) -> Report:
 def _know_brokers(run: _Audit, report: Report) -> dict[control.BrokerLife, control.Known]:
     seen = Observation("messages")
     header = reading.headers(run.source.observe(seen, F.count(F.lit(1)).alias("messages"))).persist()
-    report.messages, report.repeated_messages = header.count(), reading.doubled(header)
+    report.messages = header.count()
+    report.repeated_messages = report.messages - reading.distinct(header)
     # Those that are none, or of a newer version: their rows show as gaps besides.
     report.unreadable_messages = seen.get["messages"] - report.messages
     run.doubled = report.repeated_messages > 0
@@ -163,7 +164,7 @@ def _judge(run: _Audit, report: Report, brokers: dict[control.BrokerLife, contro
     )  # fmt: skip
     delivered = run.delivered()
     got = judging.got(delivered, subscriptions, known)
-    states = [RIGHT, MISSING, *GREY, *UNKNOWN]
+    states = [RIGHT, MISSING, UNEXPECTED, *GREY, *UNKNOWN]
     pairs = judging.compared(due, got)
     counts = [_count(F.col("state") == state).alias(state) for state in states]
     odd = pairs.observe(compared, *counts).where(F.col("state").isin(MISSING, UNEXPECTED))
@@ -171,7 +172,8 @@ def _judge(run: _Audit, report: Report, brokers: dict[control.BrokerLife, contro
     odd.count()
     report.count(seen.get | compared.get)
     missing = odd.where(F.col("state") == MISSING)
-    undue = _undue(run, report, got, odd, subscriptions, known)
+    unexpected = odd.where(F.col("state") == UNEXPECTED).select(*EVENT, "life") if compared.get[UNEXPECTED] else None
+    undue = _undue(run, report, got, unexpected, subscriptions, known)
     doubles = judging.doubles(delivered).persist(StorageLevel.MEMORY_AND_DISK)
     report.doubled = doubles.count()
     _name(run, report, missing, undue, doubles)
@@ -184,21 +186,24 @@ def _count(condition: Any) -> Any:
 
 
 def _undue(
-    run: _Audit, report: Report, got: DataFrame, odd: DataFrame, subscriptions: DataFrame, known: DataFrame
+    run: _Audit,
+    report: Report,
+    got: DataFrame,
+    unexpected: DataFrame | None,
+    subscriptions: DataFrame,
+    known: DataFrame,
 ) -> DataFrame:
-    """Deliveries that were not right; those of which that cannot be said are counted."""
-    unexpected = odd.where(F.col("state") == UNEXPECTED).select(*EVENT, "life")
-    came = got.where(F.col("state") == RIGHT)
+    """Deliveries that were not simply right, all counted, each with its `state`."""
     plain = got.where(F.col("state") != RIGHT)
-    if not unexpected.isEmpty():
-        again = came.join(unexpected, [*EVENT, "life"])
+    if unexpected is not None:
+        again = got.where(F.col("state") == RIGHT).join(unexpected, [*EVENT, "life"])
         events = run.events(unexpected.select(*EVENT).distinct())
         plain = plain.unionByName(judging.explained(again, events, subscriptions, known))
     plain = plain.persist(StorageLevel.MEMORY_AND_DISK)
     states = {row["state"]: row["count"] for row in plain.groupBy("state").count().collect()}
     report.right += states.pop(RIGHT, 0)
     report.count(states)
-    return plain.where(F.col("state").isin(*UNDUE_BECAUSE))
+    return plain
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -214,10 +219,11 @@ def _name(run: _Audit, report: Report, missing: DataFrame, undue: DataFrame, dou
         named.requests += [one for one in requests if one is not None and one not in named.requests]
 
     most = run.setting.named
-    for row in missing.orderBy(*EVENT).limit(most).collect():
+    for row in missing.orderBy(*EVENT).limit(most).collect() if report.missing else ():
         life = lives[row["life"]]
         note("missing", "", row, life.broker, life.client, [life.request])
-    for row in undue.orderBy(*EVENT).limit(most).collect():
+    undue = undue.where(F.col("state").isin(*UNDUE_BECAUSE))
+    for row in undue.orderBy(*EVENT).limit(most).collect() if report.undue else ():
         note("undue", row["state"], row, row["broker"], row["client"], [row["request"]])
     copies = run.delivered().join(F.broadcast(doubles.orderBy(*EVENT).limit(most)), list(judging.DELIVERY))
     for row in copies.collect() if report.doubled else ():
