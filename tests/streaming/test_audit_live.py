@@ -15,8 +15,8 @@ DROPPED, DOUBLED, MISDELIVERED, MISROUTED = 13, 14, 15, 35
 EVENTS = 40
 WHERES = {"n < 30": set(range(30)), "n BETWEEN 10 AND 30.5 AND s LIKE 'a%'": set(range(11, 31, 2))}
 """What every subscriber asks for, and the events that are due."""
-LAST = {3: 2, 6: 5}
-"""The last broker of each cluster asks for one event more; and where that goes if it is misrouted."""
+LAST = {3: {1, 2}, 6: {4, 5}}
+"""The last broker of each cluster asks for one event more. If that is misrouted, these have it, and are as near."""
 
 
 async def _play(brokers, folder, skipped):
@@ -97,7 +97,7 @@ def test_just_what_brokers_do_wrong_is_found(auditing, tmp_path, monkeypatch):
         expected |= {("missing", publisher, MISROUTED, broker, ids[broker]) for broker in LAST}
     assert wrong == expected, (report.grey, report.unknown, report.skew_us)
     for one in report.named:  # each broker had it, and did it wrong; but for those that never got it
-        assert one.last == (LAST[one.broker] if _number(one) == MISROUTED else one.broker)
+        assert one.last in (LAST[one.broker] if _number(one) == MISROUTED else {one.broker})
 
 
 def _number(named):

@@ -152,9 +152,10 @@ def _near_fault(run: _Audit, events: DataFrame) -> DataFrame:
 
 def _judge(run: _Audit, report: Report, brokers: dict[control.BrokerLife, control.Known]) -> None:
     spark = run.spark
-    known = judging.broker_table(spark, brokers)
-    subscriptions = judging.subscription_table(spark, run.lives, run.asked)
-    advertisements = judging.advertisement_table(spark, run.lives, run.asked)
+    # Kept, for Spark would have Python tell of them each time that they are asked for.
+    known = judging.broker_table(spark, brokers).persist()
+    subscriptions = judging.subscription_table(spark, run.lives, run.asked).persist()
+    advertisements = judging.advertisement_table(spark, run.lives, run.asked).persist()
     seen, compared = Observation("events"), Observation("pairs")
     events = run.events().observe(seen, F.count(F.lit(1)).alias("events"), _count(~F.col("told")).alias("untold"))
     due = judging.expected(
@@ -177,7 +178,7 @@ def _judge(run: _Audit, report: Report, brokers: dict[control.BrokerLife, contro
     doubles = judging.doubles(delivered).persist(StorageLevel.MEMORY_AND_DISK)
     report.doubled = doubles.count()
     _name(run, report, missing, undue, doubles)
-    for table in (odd, undue, doubles):
+    for table in (known, subscriptions, advertisements, odd, undue, doubles):
         table.unpersist()
 
 
