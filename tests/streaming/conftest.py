@@ -9,6 +9,7 @@ import pytest
 from mercast.kafka import Kafka
 from mercast.kafka.jars import connector, find_jars
 from mercast.kafka.java import find_java
+from mercast_streaming.audit.evaluate import SETTINGS
 from mercast_streaming.spark import VERSION, session
 
 MARKS = (
@@ -38,6 +39,15 @@ def spark(tmp_path_factory):
         spark = session(jars=find_jars(java, of=connector(VERSION)), conf=own)
         ends.callback(spark.stop)
         yield spark
+
+
+@pytest.fixture(scope="session")
+def auditing(spark):
+    """The same Spark, set up as `mercast audit` does."""
+    session = spark.newSession()
+    for key, value in SETTINGS.items():
+        session.conf.set(key, value)
+    return session
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ from mercast_streaming.audit.reading import from_files, from_kafka
 from mercast_streaming.audit.report import CLEAN, TOO_LITTLE, WRONG, steps
 
 
-def put(spark, messages):
-    return spark.createDataFrame(
+def put(auditing, messages):
+    return auditing.createDataFrame(
         [(topic, 0, value.decode()) for topic, _, value in messages], "topic string, partition int, value string"
     )
 
@@ -22,19 +22,19 @@ def wrong(report):
     return {(one.what, one.event, one.broker, one.client) for one in report.named}
 
 
-def test_a_run_without_faults_is_clean(spark, tmp_path):
+def test_a_run_without_faults_is_clean(auditing, tmp_path):
     taps = invented.make(invented.Setting())
     taps.write(tmp_path)
-    report = audit(spark, from_files(spark, str(tmp_path)), Setting())
+    report = audit(auditing, from_files(auditing, str(tmp_path)), Setting())
     assert (report.right, wrong(report), report.grey, report.unknown) == (taps.pairs, set(), {}, {})
     assert taps.pairs > 500
     assert report.exit_code(0) == CLEAN
 
 
-def test_exactly_what_went_wrong_is_named(spark):
+def test_exactly_what_went_wrong_is_named(auditing):
     faults = {"drop": 3, "double": 2, "misroute": 3, "misdeliver": 2}
     taps = invented.make(invented.Setting(seed=2, faults=faults))
-    report = audit(spark, put(spark, taps.messages), Setting())
+    report = audit(auditing, put(auditing, taps.messages), Setting())
     assert wrong(report) == taps.wrong
     assert len(taps.wrong) >= 12
     assert report.exit_code(1) == WRONG
@@ -123,8 +123,8 @@ def one_of_each():
     return [first, second, *taps, newer]
 
 
-def test_one_of_each(spark):
-    report = audit(spark, put(spark, one_of_each()), Setting(grace=0.5))
+def test_one_of_each(auditing):
+    report = audit(auditing, put(auditing, one_of_each()), Setting(grace=0.5))
     assert {(one.what, one.why, one.event[2], one.broker, one.client) for one in report.named} == {
         ("undue", "the client's own event, not wanted back", 3, 1, "p"),
         ("undue", "the subscription had ended", 5, 2, "ends"),
@@ -143,16 +143,16 @@ def test_one_of_each(spark):
     assert (missing.last, [step.what for step in missing.path]) == (1, ["published"])
 
 
-def test_the_time_asked_for(spark):
-    report = audit(spark, put(spark, one_of_each()), Setting(grace=0.5, until=START + 3 * SECOND))
+def test_the_time_asked_for(auditing):
+    report = audit(auditing, put(auditing, one_of_each()), Setting(grace=0.5, until=START + 3 * SECOND))
     assert (report.events, report.right, report.exit_code(0)) == (2, 5, TOO_LITTLE)  # a filter could not be read
     assert report.exit_code(0.2) == CLEAN
 
 
-def test_taps_in_kafka(spark, kafka):
+def test_taps_in_kafka(auditing, kafka):
     taps = invented.make(invented.Setting(events=100, faults={"drop": 1, "misdeliver": 1}))
     asyncio.run(_send(kafka, taps.messages))
-    report = audit(spark, from_kafka(spark, kafka, "mercast", {}), Setting())
+    report = audit(auditing, from_kafka(auditing, kafka, "mercast", {}), Setting())
     assert wrong(report) == taps.wrong
 
 

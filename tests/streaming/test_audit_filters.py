@@ -10,22 +10,20 @@ from strategies import events, filters
 
 from mercast.content import Filter
 from mercast.content.evaluate import evaluate
-from mercast_streaming.audit.evaluate import SETTINGS, Question, answered, kinds, questions
+from mercast_streaming.audit.evaluate import Question, answered, kinds, questions
 
 TABLE = Path(__file__).parent.parent / "unit" / "filter_cases.toml"
 TRUTH = {"true": True, "false": False, "unknown": None}
 
 
-def by_audit(spark, texts, attributes):
+def by_audit(auditing, texts, attributes):
     """A row for each event: what each filter is of it."""
-    for key, value in SETTINGS.items():
-        spark.conf.set(key, value)
     # Whether a filter is false can be asked, too: unknown is what is neither.
     opposites = [f"NOT ({text})" if text.strip() else "FALSE" for text in texts]
     asked = questions(Question(None, text) for text in (*texts, *opposites))
     assert asked.unreadable == {}
     rows = [(number, "t", orjson.dumps(one).decode()) for number, one in enumerate(attributes)]
-    table = spark.createDataFrame(rows, "number int, type string, attributes string")
+    table = auditing.createDataFrame(rows, "number int, type string, attributes string")
     found = {
         row["number"]: set(row["answers"]) for row in answered(table, asked, kinds(table, asked.names), {}).collect()
     }
@@ -51,16 +49,16 @@ def differences(texts, attributes, found):
     ]
 
 
-def test_the_table_of_edge_cases_each_filter_with_all_attributes(spark):
+def test_the_table_of_edge_cases_each_filter_with_all_attributes(auditing):
     cases = [case for group in tomllib.loads(TABLE.read_text())["group"] for case in group["cases"]]
     texts, attributes = [case["filter"] for case in cases], [case["attributes"] for case in cases]
-    found = by_audit(spark, texts, attributes)
+    found = by_audit(auditing, texts, attributes)
     assert differences(texts, attributes, found) == []
     assert [found[number][number] for number in range(len(cases))] == [TRUTH[case["is"]] for case in cases]
 
 
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(st.lists(filters, min_size=20, max_size=40), st.lists(events, min_size=20, max_size=40))
-def test_any_filters_and_any_events(spark, some, attributes):
+def test_any_filters_and_any_events(auditing, some, attributes):
     texts = [str(filter) for filter in some]
-    assert differences(texts, attributes, by_audit(spark, texts, attributes)) == []
+    assert differences(texts, attributes, by_audit(auditing, texts, attributes)) == []

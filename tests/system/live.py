@@ -10,10 +10,13 @@ import sys
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from pathlib import Path
+from shutil import rmtree
 from tempfile import gettempdir
 from time import monotonic, sleep
 from urllib.error import HTTPError
 from urllib.request import urlopen
+
+import audited
 
 from mercast.broker.addresses import CLIENT_PORT
 from mercast.broker.local import Local
@@ -102,13 +105,19 @@ class Mesh(Local):
     """Brokers that agree on the overlay when the block begins. `each(id)` gives flags of one broker only.
 
     Without `matcher` they scan, which is there sooner than the index. `may_log` is of an error that is no surprise.
+    `audit` says how what they did is audited after the tests (audited.py).
     """
 
-    def __init__(self, brokers, links=None, *, matcher="scan", each=lambda _: [], may_log=HTTP, **how):
+    def __init__(self, brokers, links=None, *, matcher="scan", each=lambda _: [], may_log=HTTP, audit=None, **how):
+        self._audit, self._taps = audit, None if audit is None else audited.folder_of_this_test()
+        if self._taps:
+            how["options"] = [*how.get("options", ()), "--taps", f"file://{self._taps}"]
         super().__init__(brokers, links, matcher=matcher, **how)
         self._each, self._may_log = each, may_log
 
     def __enter__(self):
+        if self._taps:
+            rmtree(self._taps, ignore_errors=True)
         super().__enter__()
         self.agree()
         return self
@@ -125,6 +134,8 @@ class Mesh(Local):
         if kind is None:  # nothing went wrong unnoticed either
             wrong = [line for log in logs for line in log.splitlines() if ERROR in line or "Traceback" in line]
             assert not [line for line in wrong if self._may_log not in line], "\n".join(wrong)
+            if self._taps:
+                audited.leave(self._taps, self._audit)
 
     def _flags(self, broker):
         flags, own = super()._flags(broker), [str(flag) for flag in self._each(broker.id)]

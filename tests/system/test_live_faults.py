@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 from live import PATIENCE, Mesh, agree, ask, metrics, until
+from under_load import RESERVE
 
 import mercast
 from mercast.client.errors import Unacknowledged
@@ -67,7 +68,7 @@ class Flow:
 
 @pytest.mark.slow
 def test_a_broker_is_killed_and_returns():
-    with Mesh(4, RING) as mesh:
+    with Mesh(4, RING, audit={"around_faults": RESERVE}) as mesh:
         asyncio.run(killed(mesh))
 
 
@@ -136,7 +137,7 @@ async def killed(mesh):
 
 
 def test_sigterm_moves_clients_without_a_gap():
-    with Mesh(3) as mesh:
+    with Mesh(3, audit={}) as mesh:
         asyncio.run(moved(mesh))
         assert ask(mesh[1], "readyz")["ready"]
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from live import PATIENCE, Mesh, ask, mercast, metrics, until
-from under_load import OPTIONS, Load
+from under_load import AROUND, OPTIONS, Load
 
 import mercast as client
 from mercast.security.certificates import make_ca, make_certificate
@@ -62,7 +62,7 @@ def _reached(view):
 
 @pytest.mark.slow
 def test_an_edge_is_killed_under_load_and_comes_back():
-    with Mesh(EACH, options=OPTIONS, **MERC) as mesh, Between(mesh) as load:
+    with Mesh(EACH, options=OPTIONS, audit=AROUND, **MERC) as mesh, Between(mesh) as load:
         load.fault(brokers=[1])
         mesh.kill(1)
         load.noticed()
@@ -73,7 +73,7 @@ def test_an_edge_is_killed_under_load_and_comes_back():
 
 @pytest.mark.slow
 def test_an_edge_stands_still_and_goes_on():
-    with Mesh(EACH, options=OPTIONS, **MERC) as mesh, Between(mesh) as load:
+    with Mesh(EACH, options=OPTIONS, audit=AROUND, **MERC) as mesh, Between(mesh) as load:
         load.fault(brokers=[5])
         os.kill(mesh[5].pid, signal.SIGSTOP)
         load.noticed()
@@ -83,7 +83,7 @@ def test_an_edge_stands_still_and_goes_on():
 
 @pytest.mark.slow
 def test_edges_that_are_restarted_one_after_the_other_lose_nothing():
-    with Mesh(EACH, options=OPTIONS, **MERC) as mesh, Between(mesh) as load:
+    with Mesh(EACH, options=OPTIONS, audit={}, **MERC) as mesh, Between(mesh) as load:
         for edge in (1, 2):
             mesh.restart(edge)
             load._until_linked(load._graph)

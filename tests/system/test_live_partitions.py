@@ -6,7 +6,7 @@ import signal
 import pytest
 from live import Mesh, ask, metrics, until
 from proxy import Network
-from under_load import OPTIONS, RING, Load
+from under_load import AROUND, OPTIONS, RING, SEVERED, Load
 
 from mercast.wire.frames import FRAME_BYTES
 
@@ -28,7 +28,7 @@ def network():
 
 @pytest.mark.slow
 def test_a_broker_is_killed_under_load():
-    with Mesh(4, RING, options=OPTIONS) as mesh, Load(mesh, RING) as load:
+    with Mesh(4, RING, options=OPTIONS, audit=AROUND) as mesh, Load(mesh, RING) as load:
         load.fault(brokers=[2])
         mesh.kill(2)
         load.noticed()
@@ -40,7 +40,7 @@ def test_a_broker_is_killed_under_load():
 @pytest.mark.slow
 def test_a_broker_stands_still_and_goes_on():
     """First so shortly that it only makes others wait; then until they have given it up."""
-    with Mesh(4, RING, options=OPTIONS) as mesh, Load(mesh, RING) as load:
+    with Mesh(4, RING, options=OPTIONS, audit=AROUND) as mesh, Load(mesh, RING) as load:
         os.kill(mesh[2].pid, signal.SIGSTOP)
         load.flows(but=[2])
         os.kill(mesh[2].pid, signal.SIGCONT)
@@ -79,7 +79,7 @@ def test_queues_fill_before_a_broker_that_stands_still():
     ],
 )
 def test_a_link_is_cut_and_healed(network, ways, links):
-    with Mesh(4, RING, options=OPTIONS, **network.how()) as mesh, Load(mesh, RING) as load:
+    with Mesh(4, RING, options=OPTIONS, audit=AROUND, **network.how()) as mesh, Load(mesh, RING) as load:
         load.fault(links=links)
         network.cut(*ways)
         load.noticed()
@@ -91,7 +91,7 @@ def test_a_link_is_cut_and_healed(network, ways, links):
 @pytest.mark.slow
 def test_halves_that_have_forgotten_each_other_find_together(network):
     short = [*OPTIONS, "--purge-after", "1.5", "--wait-for-route", "0.5"]
-    with Mesh(4, RING, options=short, **network.how()) as mesh, Load(mesh, RING) as load:
+    with Mesh(4, RING, options=short, audit=SEVERED, **network.how()) as mesh, Load(mesh, RING) as load:
         load.fault(links=[(2, 3), (1, 4)])
         network.cut(*HALVES)
         load.noticed()
@@ -107,7 +107,7 @@ def heard_of(broker):
 
 @pytest.mark.slow
 def test_connections_break_and_are_made_anew(network):
-    with Mesh(4, RING, options=OPTIONS, **network.how()) as mesh, Load(mesh, RING) as load:
+    with Mesh(4, RING, options=OPTIONS, audit=AROUND, **network.how()) as mesh, Load(mesh, RING) as load:
         load.fault(links=[(1, 2)])
         network.close(1, 2)
         for broker in (mesh[1], mesh[2]):
@@ -118,7 +118,7 @@ def test_connections_break_and_are_made_anew(network):
 
 @pytest.mark.slow
 def test_a_slow_network_loses_nothing(network):
-    with Mesh(4, RING, options=OPTIONS, **network.how()) as mesh, Load(mesh, RING) as load:
+    with Mesh(4, RING, options=OPTIONS, audit=AROUND, **network.how()) as mesh, Load(mesh, RING) as load:
         load.fault()
         network.slow_down(0.3)
         load.churn()

@@ -37,7 +37,7 @@ class Subscriber:
 
 @pytest.mark.slow
 def test_a_rolling_restart_loses_nothing_and_doubles_nothing():
-    with Mesh(4, RING) as mesh:
+    with Mesh(4, RING, audit={}) as mesh:
         asyncio.run(rolled(mesh))
 
 
@@ -47,7 +47,7 @@ def test_neighbours_of_those_who_leave_link_up_before_they_are_gone():
     ring = [1]
     while len(ring) < 6:
         ring.append(min(neighbours(set(range(1, 7)), ring[-1], 2) - set(ring)))
-    with Mesh(6, None, each=lambda _: ["--degree", 2]) as mesh:
+    with Mesh(6, None, each=lambda _: ["--degree", 2], audit={}) as mesh:
         asyncio.run(rolled(mesh, [[ring[1], ring[3]], [ring[4]]]))
 
 

@@ -185,11 +185,11 @@ class Story:
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_what_brute_force_says(strategy):
-    with Mesh(5, LINKS, strategy=strategy, matcher="index") as mesh:
+    with Mesh(5, LINKS, strategy=strategy, matcher="index", audit={}) as mesh:
         asyncio.run(Story(mesh, strategy, SEED).run())
 
 
 @pytest.mark.slow
 def test_what_brute_force_says_of_several_clusters():
-    with Mesh(2, clusters=3, edges=2, strategy="merc", matcher="index") as mesh:
+    with Mesh(2, clusters=3, edges=2, strategy="merc", matcher="index", audit={}) as mesh:
         asyncio.run(Story(mesh, "merc", SEED, across=True).run())

@@ -33,6 +33,11 @@ told anew after two."""
 IN_FLIGHT = RESERVE
 """Seconds that an event may have been on its way when a fault met it."""
 
+AROUND = {"around_faults": ROUTE_CHANGE}
+"""For the audit: what a fault may cost. Links are missed some time after it, so that is time enough before it, too."""
+SEVERED = {"around_faults": 10 * ROUTE_CHANGE}
+"""Some cannot reach each other until all is over."""
+
 MOST_GROWTH = 64 * 1024 * 1024
 """Bytes of a broker's memory."""
 

@@ -1,8 +1,8 @@
 """Which questions each event answers: all of them put to all events of their types, in one projection of Spark.
 
 A question is a type and a WHERE text that somebody has subscribed (or advertised) with; however many have, it is put
-once. The projection is many small expressions: Spark compiles them to methods of bearable size, as long as it does not
-try to make one method of the whole stage (`SETTINGS`).
+once. The projection is thousands of small expressions, which Spark interprets (`SETTINGS`): compiled, they were
+measured to cost Java's compiler minutes, and more than they take as they are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ from mercast_streaming.audit.where import Where, WhereError, names_of, read
 from mercast_streaming.schema import CORRUPT
 
 SETTINGS = {
-    # Java does not compile longer methods well; Spark then compiles each step of the stage by itself, in parts.
-    "spark.sql.codegen.hugeMethodLimit": "8000",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Looking for what thousands of expressions have in common takes longer than all of them.
     "spark.sql.subexpressionElimination.enabled": "false",
 }
@@ -170,21 +170,19 @@ def answered(
     def columns(name: str, kind: str) -> str:
         return column(places[name], kind) if (name, kind) in there else f"CAST(NULL AS {TYPES[kind]})"
 
-    by_type: dict[str | None, list[str]] = {}
+    by_need: dict[tuple[str | None, bool], list[str]] = {}
     for question, number in asked.asked.items():
         if number in asked.read:
             where = asked.read[number]
-            condition = translate(where, columns)
-            if names_of(where):
-                condition = f"told AND {condition}"
-            by_type.setdefault(question.type, []).append(f"CASE WHEN {condition} THEN '{number},' ELSE '' END")
+            case = f"IF({translate(where, columns)}, '{number},', '')"
+            by_need.setdefault((question.type, bool(names_of(where))), []).append(case)
     parts = []
-    for type_, cases in by_type.items():
-        of_type = _together(cases)
+    for (type_, asks), cases in by_need.items():
+        needs = ["told"] if asks else []
         if type_ is not None:
             types = ", ".join(f"'{text(one)}'" for one in sorted({type_, *subtypes.get(type_, ())}))
-            of_type = f"CASE WHEN type IN ({types}) THEN {of_type} ELSE '' END"
-        parts.append(of_type)
+            needs.append(f"type IN ({types})")
+        parts.append(f"IF({' AND '.join(needs) or 'TRUE'}, {_together(cases)}, '')")
     kept = [name for name in events.columns if name != "attributes"]
     # As text first, with a comma after each: the cheapest way to gather a few of very many.
     found = typed(events, of).select(*kept, "told", F.expr(_together(parts or ["''"])).alias("_found"))

@@ -80,7 +80,6 @@ def audit(spark: SparkSession, source: DataFrame, setting: Setting) -> Report:
     """Of all messages of `source` (reading.py), which is read several times."""
     run = _Audit(spark, source, setting, grace=round(setting.grace * _SECOND))
     report = Report(since=setting.since, until=setting.until)
-    report.unreadable_messages = reading.unreadable(source)
     brokers = _know_brokers(run, report)
     _know_control(run, report, brokers)
     _judge(run, report, brokers)
@@ -91,17 +90,21 @@ def audit(spark: SparkSession, source: DataFrame, setting: Setting) -> Report:
 
 
 def _know_brokers(run: _Audit, report: Report) -> dict[control.BrokerLife, control.Known]:
-    header = reading.headers(run.source).persist()
-    report.messages, report.repeated_messages = header.count(), reading.doubled(header)
+    seen = Observation("messages")
+    header = reading.headers(run.source.observe(seen, F.count(F.lit(1)).alias("messages"))).persist()
+    report.messages = header.count()
+    report.repeated_messages = report.messages - reading.distinct(header)
+    # Those that are none, or of a newer version: their rows show as gaps besides.
+    report.unreadable_messages = seen.get["messages"] - report.messages
     run.doubled = report.repeated_messages > 0
     lost = F.collect_list(F.when(F.col("lost"), F.col("to")))
     streams = header.groupBy(*BROKER).agg(
         F.max("to").alias("to"), lost.alias("lost"), F.coalesce(F.max("interval"), F.lit(0)).alias("interval"),
-        F.max("skew").alias("skew"), F.sum("count").alias("rows"),
+        F.sum("count").alias("rows"),
     ).collect()  # fmt: skip
     gaps = reading.gaps(header).collect()
+    run.skew = reading.skew(header)
     header.unpersist()
-    run.skew = max((row["skew"] or 0 for row in streams), default=0)
     report.rows, report.lost_rows = sum(row["rows"] for row in streams), sum(row["lost_rows"] for row in gaps)
     report.brokers, report.skew_us = len(streams), run.skew
     whole = run.rows("snapshot", "ends", "rows", "at").where("ends").collect()
@@ -149,9 +152,10 @@ def _near_fault(run: _Audit, events: DataFrame) -> DataFrame:
 
 def _judge(run: _Audit, report: Report, brokers: dict[control.BrokerLife, control.Known]) -> None:
     spark = run.spark
-    known = judging.broker_table(spark, brokers)
-    subscriptions = judging.subscription_table(spark, run.lives, run.asked)
-    advertisements = judging.advertisement_table(spark, run.lives, run.asked)
+    # Kept, for Spark would have Python tell of them each time that they are asked for.
+    known = judging.broker_table(spark, brokers).persist()
+    subscriptions = judging.subscription_table(spark, run.lives, run.asked).persist()
+    advertisements = judging.advertisement_table(spark, run.lives, run.asked).persist()
     seen, compared = Observation("events"), Observation("pairs")
     events = run.events().observe(seen, F.count(F.lit(1)).alias("events"), _count(~F.col("told")).alias("untold"))
     due = judging.expected(
@@ -161,7 +165,7 @@ def _judge(run: _Audit, report: Report, brokers: dict[control.BrokerLife, contro
     )  # fmt: skip
     delivered = run.delivered()
     got = judging.got(delivered, subscriptions, known)
-    states = [RIGHT, MISSING, *GREY, *UNKNOWN]
+    states = [RIGHT, MISSING, UNEXPECTED, *GREY, *UNKNOWN]
     pairs = judging.compared(due, got)
     counts = [_count(F.col("state") == state).alias(state) for state in states]
     odd = pairs.observe(compared, *counts).where(F.col("state").isin(MISSING, UNEXPECTED))
@@ -169,11 +173,12 @@ def _judge(run: _Audit, report: Report, brokers: dict[control.BrokerLife, contro
     odd.count()
     report.count(seen.get | compared.get)
     missing = odd.where(F.col("state") == MISSING)
-    undue = _undue(run, report, got, odd, subscriptions, known)
+    unexpected = odd.where(F.col("state") == UNEXPECTED).select(*EVENT, "life") if compared.get[UNEXPECTED] else None
+    undue = _undue(run, report, got, unexpected, subscriptions, known)
     doubles = judging.doubles(delivered).persist(StorageLevel.MEMORY_AND_DISK)
     report.doubled = doubles.count()
     _name(run, report, missing, undue, doubles)
-    for table in (odd, undue, doubles):
+    for table in (known, subscriptions, advertisements, odd, undue, doubles):
         table.unpersist()
 
 
@@ -182,21 +187,24 @@ def _count(condition: Any) -> Any:
 
 
 def _undue(
-    run: _Audit, report: Report, got: DataFrame, odd: DataFrame, subscriptions: DataFrame, known: DataFrame
+    run: _Audit,
+    report: Report,
+    got: DataFrame,
+    unexpected: DataFrame | None,
+    subscriptions: DataFrame,
+    known: DataFrame,
 ) -> DataFrame:
-    """Deliveries that were not right; those of which that cannot be said are counted."""
-    unexpected = odd.where(F.col("state") == UNEXPECTED).select(*EVENT, "life")
-    came = got.where(F.col("state") == RIGHT)
+    """Deliveries that were not simply right, all counted, each with its `state`."""
     plain = got.where(F.col("state") != RIGHT)
-    if not unexpected.isEmpty():
-        again = came.join(unexpected, [*EVENT, "life"])
+    if unexpected is not None:
+        again = got.where(F.col("state") == RIGHT).join(unexpected, [*EVENT, "life"])
         events = run.events(unexpected.select(*EVENT).distinct())
         plain = plain.unionByName(judging.explained(again, events, subscriptions, known))
     plain = plain.persist(StorageLevel.MEMORY_AND_DISK)
     states = {row["state"]: row["count"] for row in plain.groupBy("state").count().collect()}
     report.right += states.pop(RIGHT, 0)
     report.count(states)
-    return plain.where(F.col("state").isin(*UNDUE_BECAUSE))
+    return plain
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -209,16 +217,18 @@ def _name(run: _Audit, report: Report, missing: DataFrame, undue: DataFrame, dou
     def note(what: str, why: str, row: Any, broker: int, client: str | None, requests: Sequence[int | None]) -> None:
         event = tuple(row[name] for name in EVENT)
         named = wrong.setdefault((what, why, event, broker, client), Named(what, why, event, broker, client))
-        named.requests += [request for request in requests if request is not None]
+        named.requests += [one for one in requests if one is not None and one not in named.requests]
 
     most = run.setting.named
-    for row in missing.orderBy(*EVENT).limit(most).collect():
+    for row in missing.orderBy(*EVENT).limit(most).collect() if report.missing else ():
         life = lives[row["life"]]
         note("missing", "", row, life.broker, life.client, [life.request])
-    for row in undue.orderBy(*EVENT).limit(most).collect():
+    undue = undue.where(F.col("state").isin(*UNDUE_BECAUSE))
+    for row in undue.orderBy(*EVENT).limit(most).collect() if report.undue else ():
         note("undue", row["state"], row, row["broker"], row["client"], [row["request"]])
-    for row in doubles.orderBy(*EVENT).limit(most).collect():
-        note("doubled", f"{row['copies']} copies", row, row["broker"], row["client"], row["requests"] or [])
+    copies = run.delivered().join(F.broadcast(doubles.orderBy(*EVENT).limit(most)), list(judging.DELIVERY))
+    for row in copies.collect() if report.doubled else ():
+        note("doubled", f"{row['copies']} copies", row, row["broker"], row["client"], row["subscriptions"] or [])
     report.named = sorted(wrong.values(), key=lambda one: (one.event, one.what, one.broker, one.client or ""))[:most]
     if report.named:
         paths.trace(run.spark, run.rows, report.named)

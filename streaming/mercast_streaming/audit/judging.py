@@ -15,6 +15,9 @@ from mercast_streaming.audit.control import ADVERTISEMENT, NEVER, SUBSCRIPTION, 
 from mercast_streaming.audit.evaluate import Question, Questions
 from mercast_streaming.audit.reading import BROKER, EVENT
 
+DELIVERY = (*EVENT, *BROKER, "client")
+"""What there should be one of at most."""
+
 RIGHT, MISSING, DOUBLED, UNDUE = "right", "missing", "doubled", "undue"
 WRONG = (MISSING, DOUBLED, UNDUE)
 UNEXPECTED = "unexpected"
@@ -210,10 +213,7 @@ def _state(cases: Iterable[tuple[Column, str]]) -> Column:
 def doubles(delivered: DataFrame) -> DataFrame:
     """Deliveries of one event to one client, where there is more than one."""
     named = delivered.where(F.col("client").isNotNull())
-    counted = named.groupBy(*EVENT, *BROKER, "client").agg(
-        F.count(F.lit(1)).alias("copies"), F.min("time").alias("time"), F.first("subscriptions").alias("requests")
-    )
-    return counted.where("copies > 1")
+    return named.groupBy(*DELIVERY).agg(F.count(F.lit(1)).alias("copies")).where("copies > 1")
 
 
 # -- both --------------------------------------------------------------------------------------------------------------
@@ -221,13 +221,15 @@ def doubles(delivered: DataFrame) -> DataFrame:
 
 def compared(due: DataFrame, delivered: DataFrame) -> DataFrame:
     """Each pair once, with its `state`: right, what it means that it was not delivered, or unexpected."""
-    one, nothing = F.lit(1), F.lit(0)
-    there = due.select(*EVENT, "life", "state", nothing.alias("copies"))
+    names = F.array(*map(F.lit, (MISSING, *GREY, *UNKNOWN)))
+    # By its place: Spark sorts what it adds up if there is text among it.
+    place = F.array_position(names, F.col("state")).cast("int")
+    there = due.select(*EVENT, "life", place.alias("due"), F.lit(0).alias("copies"))
     came = delivered.where(F.col("state") == RIGHT).select(
-        *EVENT, "life", F.lit(None).cast("string").alias("state"), one.alias("copies")
+        *EVENT, "life", F.lit(0).alias("due"), F.lit(1).alias("copies")
     )
-    both = there.union(came).groupBy(*EVENT, "life").agg(F.max("state").alias("due"), F.sum("copies").alias("copies"))
-    state = F.when(F.col("copies") == 0, F.col("due")).when(F.col("due").isNull(), F.lit(UNEXPECTED))
+    both = there.union(came).groupBy(*EVENT, "life").agg(F.max("due").alias("due"), F.sum("copies").alias("copies"))
+    state = F.when(F.col("due") == 0, F.lit(UNEXPECTED)).when(F.col("copies") == 0, F.element_at(names, F.col("due")))
     return both.select(*EVENT, "life", state.otherwise(F.lit(RIGHT)).alias("state"))
 
 

@@ -51,12 +51,6 @@ def _readable() -> Column:
     return F.coalesce(known & F.col(f"message.{CORRUPT}").isNull(), F.lit(False))
 
 
-def unreadable(source: DataFrame) -> int:
-    """Messages that are none, or of a newer version: their rows show as gaps besides."""
-    read = F.from_json("value", message_schema({}), {"columnNameOfCorruptRecord": CORRUPT})
-    return source.select(read.alias("message")).where(~_readable()).count()
-
-
 def rows(source: DataFrame, kind: str, columns: tuple[str, ...], doubled: bool = False) -> DataFrame:
     """Of one kind. `doubled` says that some messages are there twice: then each is taken once."""
     of_kind = source.where(F.col("value").contains(f'"{kind}":'))
@@ -89,6 +83,21 @@ def headers(source: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
+_NEAR = 300_000_000
+"""Microseconds in which clocks do not drift apart by much."""
+
+
+def skew(header: DataFrame) -> int:
+    """By how much the clocks of brokers may differ, in microseconds.
+
+    Each measurement is a bound, and a wide one if the machine was busy: so of those near in time the best one counts.
+    """
+    near = Window.partitionBy(*BROKER).orderBy("to").rangeBetween(-_NEAR, _NEAR)
+    best = header.where(F.col("skew").isNotNull()).select(F.min("skew").over(near).alias("skew"))
+    found = best.agg(F.max("skew")).first()
+    return 0 if found is None else found[0] or 0
+
+
 def gaps(header: DataFrame) -> DataFrame:
     """Rows that a stream has numbered and that are not there: how many, and between which times they were.
 
@@ -104,6 +113,6 @@ def gaps(header: DataFrame) -> DataFrame:
     return found.select(*STREAM, "lost_rows", F.col("last").alias("from"), F.col("next").alias("to"))
 
 
-def doubled(header: DataFrame) -> int:
-    """Messages that are there again: Kafka's producers may repeat themselves."""
-    return header.count() - header.select(*STREAM, "first", "count").distinct().count()
+def distinct(header: DataFrame) -> int:
+    """Messages, each once: Kafka's producers may repeat themselves."""
+    return header.select(*STREAM, "first", "count").distinct().count()

@@ -68,7 +68,8 @@ def _compare(name: str, operator: str, value: Value, columns: Columns) -> str:
         return f"({columns(name, BOOL if isinstance(value, bool) else STRING)} {operator} {_literal(value)})"
     ints = (operator, value) if isinstance(value, int) else _for_ints(operator, value)
     floats = (operator, value) if isinstance(value, float) else _for_floats(operator, value)
-    by_kind = (_bounded(columns(name, kind), *bound) for kind, bound in ((INT, ints), (FLOAT, floats)))
+    # Floats first: where there are both, ints are few.
+    by_kind = (_bounded(columns(name, kind), *bound) for kind, bound in ((FLOAT, floats), (INT, ints)))
     return f"coalesce({', '.join(by_kind)})"
 
 
