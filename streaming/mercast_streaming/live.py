@@ -216,6 +216,10 @@ def sums(fact: DataFrame, window: int, watermark: int) -> DataFrame:
 
 # -- the job -----------------------------------------------------------------------------------------------------------
 
+SPARK = {"spark.sql.shuffle.partitions": "1"}
+"""Settings of Spark for this job alone. What is shuffled are sums, few enough for one partition: each has files of its
+state to write in every batch, which takes longer than to add the sums up."""
+
 
 def start(
     spark: SparkSession, setting: Setting, see: Callable[[list[Figures]], None] = lambda _: None

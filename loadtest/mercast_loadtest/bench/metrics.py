@@ -72,7 +72,8 @@ def measure(*, rows: int, runs: int, seconds: int, rate: int, master: str, store
         kafka = ends.enter_context(Kafka(tell=progress.print)).address
         asyncio.run(_fill(kafka, taps.messages))
         progress.print("starting Spark")
-        spark = session(master, jars=jars, store=store, conf={"spark.driver.memory": "2g"}, name="mercast bench")
+        conf = live.SPARK | {"spark.driver.memory": "2g"}
+        spark = session(master, jars=jars, store=store, conf=conf, name="mercast bench")
         ends.callback(spark.stop)
         folder = Path(ends.enter_context(TemporaryDirectory(prefix="mercast-bench-")))
         bench = _Bench(spark, kafka, folder, len(taps.messages) // BATCHES + 1)

@@ -20,7 +20,7 @@ from mercast.kafka import KafkaError
 from mercast.kafka.jars import connector, find_jars
 from mercast.kafka.java import find_java
 from mercast_streaming.figures import Figures, as_json
-from mercast_streaming.live import PROBLEMS, Setting, start
+from mercast_streaming.live import PROBLEMS, SPARK, Setting, start
 from mercast_streaming.show import Newest
 from mercast_streaming.spark import VERSION, SparkError, session
 
@@ -106,7 +106,7 @@ def metrics(
             if not kafka_settings:  # which are in Spark's words, not in ours
                 _check_topics(setting)
             tell("starting Spark")
-            spark = session(master, jars=jars, store=store, conf=spark_settings, name="mercast metrics")
+            spark = session(master, jars=jars, store=store, conf=SPARK | spark_settings, name="mercast metrics")
             ends.callback(spark.stop)
             _run(spark, setting, brokers, ends)
     except (KafkaError, SparkError) as error:
