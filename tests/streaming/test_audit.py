@@ -6,7 +6,7 @@ import json
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from mercast_streaming.audit import invented
+from mercast_streaming.audit import invented, reading
 from mercast_streaming.audit.job import Setting, audit
 from mercast_streaming.audit.reading import from_files, from_kafka
 from mercast_streaming.audit.report import CLEAN, TOO_LITTLE, WRONG, steps
@@ -147,6 +147,22 @@ def test_the_time_asked_for(auditing):
     report = audit(auditing, put(auditing, one_of_each()), Setting(grace=0.5, until=START + 3 * SECOND))
     assert (report.events, report.right, report.exit_code(0)) == (2, 5, TOO_LITTLE)  # a filter could not be read
     assert report.exit_code(0.2) == CLEAN
+
+
+def test_clocks_are_known_as_well_as_they_were_measured_near_in_time(auditing):
+    """A busy machine makes a measurement wide; a good one soon after it says more, one much later does not."""
+
+    def ticked(broker, *measured):
+        ticks = [tick(START + second * SECOND) | {"clock_offset_us": bound} for second, bound in measured]
+        return [message("taps", broker, number, tick=[one]) for number, one in enumerate(ticks)]
+
+    def skew(*messages):
+        return reading.skew(reading.headers(put(auditing, messages)))
+
+    assert skew(*ticked(1, (0, None))) == 0
+    assert skew(*ticked(1, (0, None), (1, 900_000), (2, 40), (3, 70))) == 40
+    assert skew(*ticked(1, (1, 900_000), (2, 40)), *ticked(2, (1, 800_000), (2, 60))) == 60
+    assert skew(*ticked(1, (1, 40), (1_000, 900_000))) == 900_000
 
 
 def test_taps_in_kafka(auditing, kafka):

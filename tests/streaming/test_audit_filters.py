@@ -11,6 +11,8 @@ from strategies import events, filters
 from mercast.content import Filter
 from mercast.content.evaluate import evaluate
 from mercast_streaming.audit.evaluate import Question, answered, kinds, questions
+from mercast_streaming.audit.near import bounds_of, together
+from mercast_streaming.audit.where import read
 
 TABLE = Path(__file__).parent.parent / "unit" / "filter_cases.toml"
 TRUTH = {"true": True, "false": False, "unknown": None}
@@ -62,3 +64,23 @@ def test_the_table_of_edge_cases_each_filter_with_all_attributes(auditing):
 def test_any_filters_and_any_events(auditing, some, attributes):
     texts = [str(filter) for filter in some]
     assert differences(texts, attributes, by_audit(auditing, texts, attributes)) == []
+
+
+@given(filters, st.lists(events, min_size=1, max_size=20))
+def test_what_a_filter_implies_holds_wherever_it_is_true(one, attributes):
+    bounds = bounds_of(read(str(one)))
+    for event in attributes:
+        if bounds is not None and evaluate(one.expression, event) is True:
+            assert bounds.low <= event[bounds.name] <= bounds.high
+
+
+def test_similar_filters_stand_together():
+    texts = [f"x BETWEEN {n} AND {n + 1}.5 AND s LIKE 'a%'" for n in range(20)]
+    texts += ["x = 3 AND s = 'a'", "s = 'b'", "s IN ('c', 'd') AND y > 1", "y > 1", "x = '7'", "x IN (1, 'a')", ""]
+    asked = dict(enumerate(map(read, texts)))
+    found = list(together(asked))
+    assert found[0] == (None, [23, 25, 26])
+    assert sorted(number for _, some in found for number in some) == sorted(asked)
+    assert (read("x >= '7' AND x <= '7'"), [24]) in found
+    assert (read("s >= 'b' AND s <= 'd'"), [21, 22]) in found
+    assert max(len(some) for _, some in found) == 16

@@ -1,8 +1,9 @@
 """Which questions each event answers: all of them put to all events of their types, in one projection of Spark.
 
 A question is a type and a WHERE text that somebody has subscribed (or advertised) with; however many have, it is put
-once. The projection is thousands of small expressions, which Spark interprets (`SETTINGS`): compiled, they were
-measured to cost Java's compiler minutes, and more than they take as they are.
+once, and similar ones stand behind what all of them imply (near.py). The projection is thousands of small expressions,
+which Spark interprets (`SETTINGS`): compiled, they were measured to cost Java's compiler minutes, and more than they
+take as they are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as T  # noqa: N812
 
+from mercast_streaming.audit.near import together
 from mercast_streaming.audit.translate import BOOL, FLOAT, INT, KINDS, STRING, TYPES, text, translate
 from mercast_streaming.audit.where import Where, WhereError, names_of, read
 from mercast_streaming.schema import CORRUPT
@@ -170,19 +172,23 @@ def answered(
     def columns(name: str, kind: str) -> str:
         return column(places[name], kind) if (name, kind) in there else f"CAST(NULL AS {TYPES[kind]})"
 
-    by_need: dict[tuple[str | None, bool], list[str]] = {}
+    by_need: dict[tuple[str | None, bool], dict[int, Where]] = {}
     for question, number in asked.asked.items():
         if number in asked.read:
             where = asked.read[number]
-            case = f"IF({translate(where, columns)}, '{number},', '')"
-            by_need.setdefault((question.type, bool(names_of(where))), []).append(case)
+            by_need.setdefault((question.type, bool(names_of(where))), {})[number] = where
     parts = []
-    for (type_, asks), cases in by_need.items():
+    for (type_, asks), filters in by_need.items():
         needs = ["told"] if asks else []
         if type_ is not None:
             types = ", ".join(f"'{text(one)}'" for one in sorted({type_, *subtypes.get(type_, ())}))
             needs.append(f"type IN ({types})")
-        parts.append(f"IF({' AND '.join(needs) or 'TRUE'}, {_together(cases)}, '')")
+        groups = []
+        for implied, some in together(filters):
+            cases = [f"IF({translate(filters[number], columns)}, '{number},', '')" for number in some]
+            implied_too = "TRUE" if implied is None else translate(implied, columns)
+            groups.append(f"IF({implied_too}, {_together(cases)}, '')")
+        parts.append(f"IF({' AND '.join(needs) or 'TRUE'}, {_together(groups)}, '')")
     kept = [name for name in events.columns if name != "attributes"]
     # As text first, with a comma after each: the cheapest way to gather a few of very many.
     found = typed(events, of).select(*kept, "told", F.expr(_together(parts or ["''"])).alias("_found"))
