@@ -387,9 +387,7 @@ class MERC(ListRouting):
         """Whether events of a type, published at a broker, may go into a cluster, and come there this way."""
         if into.number in crossed or not self._may_cross(place, into, type):
             return False
-        lineage = set(self.types.lineage(type))
-        made = (into.ways.of(origin) for origin in place.advertisements.made_at(broker))
-        ways = {way.crossed for some in made for way in some if some[0].value.type in lineage}
+        ways = into.ways.come_by(broker, self.types.lineage(type))
         return not ways or (*crossed, place.number) in ways
 
     def way_to(self, broker: int) -> tuple[Cluster, int] | None:
