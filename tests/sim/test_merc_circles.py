@@ -102,6 +102,27 @@ def test_a_denied_type_takes_the_longer_way_with_and_without_another_that_is_not
         assert simulator.brokers[34].carried == 1
 
 
+def test_a_subscription_is_told_where_one_type_is_advertised_though_its_way_for_another_is_shorter():
+    """Events of T go 1-3-2-5-6-4, those of Q 3-2-1-4: in 2 the shorter way of the subscription has crossed 1."""
+    borders = [(1, 4), (1, 2), (1, 3), (3, 2), (2, 5), (5, 6), (6, 4)]
+    homes = {10 * cluster: (cluster,) for cluster in range(1, 7)}
+    homes |= {100 + 10 * one + other: (one, other) for one, other in borders}
+    links = [(10 * cluster, edge) for edge, border in homes.items() if len(border) == 2 for cluster in border]
+
+    def make(broker, incarnation):
+        exports = Rules(("*",), ("T",) if broker in (112, 114) else ())
+        imports = Rules(("*",), ("Q",) if broker == 113 else ())
+        return MERC(broker, incarnation, Settings(clusters=homes[broker], exports=exports, imports=imports))
+
+    simulator = Simulator(make)
+    asked = [(10, Advertise("p", 1, "T", Filter())), (30, Advertise("p", 1, "Q", Filter()))]
+    converge(simulator, links, [*asked, (40, Subscribe("s", 1, None, Filter()))])
+    for broker, type in ((10, "T"), (30, "Q")):
+        simulator.do(broker, Publish("p", 2, type, {}, 0))
+    simulator.run(2)
+    assert sorted(one.event.type for one in simulator.deliveries) == ["Q", "T"]
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_without_rules_nothing_is_sent_in_vain(seed):
     """Whoever makes a list knows which clusters get an event by a better way."""

@@ -7,6 +7,7 @@ from sim.clusters import SHAPES, backbone, start
 
 from mercast.content import Filter
 from mercast.protocol.stimuli import Advertise, Publish, Retire, Subscribe, Unsubscribe
+from mercast.routing.destination.ways import Ways
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -115,3 +116,20 @@ def test_groups_of_edges_that_nothing_is_told_by_any_more_are_forgotten():
         simulator.run(simulator.now + 2)
         assert not carriers._groups
         assert not carriers._used
+
+
+def test_an_edge_does_not_look_at_all_advertisements_for_each_event(monkeypatch):
+    homes, links = backbone(clusters=2, internal=1, edges=1)
+    simulator = start(homes, links)
+    simulator.do(201, Subscribe("s", 1, "quote", Filter()))
+    for client in range(50):
+        simulator.do(101, Advertise(f"p{client}", 1, "quote", Filter()))
+    simulator.run(30)
+    simulator.validate = False
+    looked, of = [], Ways.of
+    monkeypatch.setattr(Ways, "of", lambda self, origin: looked.append(origin) or of(self, origin))
+    for number in range(20):
+        simulator.do(101, Publish("p0", 2 + number, "quote", {}, 0))
+        simulator.run(simulator.now + 0.1)
+    assert len(simulator.deliveries) == 20
+    assert len(looked) <= 20 * 50

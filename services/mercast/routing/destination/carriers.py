@@ -31,7 +31,6 @@ class Carriers:
         self._groups: dict[int, Group] = {}
         self._used: Counter[int] = Counter()
         """How often each number is in use."""
-        self._free = count(FIRST_GROUP)
         self._picked: dict[tuple[int, Crossed, tuple[int, ...], frozenset[Beyond]], tuple[int, ...]] = {}
 
     def take(self, tellings: Iterable[Telling]) -> int:
@@ -39,8 +38,10 @@ class Carriers:
         group = frozenset(tellings)
         number = self._numbers.get(group)
         if number is None:
-            number = self._numbers[group] = next(self._free)
+            # The lowest, for matchers have room for all that there ever were; it may have stood for others before.
+            number = self._numbers[group] = next(one for one in count(FIRST_GROUP) if one not in self._groups)
             self._groups[number] = group
+            self.forget_picks()
         self._used[number] += 1
         return number
 
@@ -50,7 +51,7 @@ class Carriers:
             del self._used[number], self._numbers[self._groups.pop(number)]
 
     def forget_picks(self) -> None:
-        """Somebody came or went."""
+        """Somebody came or went, or a destination stands for others."""
         self._picked.clear()
 
     def pick(

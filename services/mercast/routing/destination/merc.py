@@ -244,13 +244,13 @@ class MERC(ListRouting):
 
     def _ways_into(self, into: Place, table: Tellings, origin: Origin) -> list[Way]:
         """From other clusters: with these crossed, and not this one. Of an advertisement, the best; of a subscription,
-        from each of them: it may be wanted for different advertisements."""
+        all: each may be wanted for other advertisements, and clusters that the best has crossed may want another."""
         ways, advertisement = list[Way](), table is into.advertisements
         for place in self._others(into):
             told = place.advertisements if advertisement else place.subscriptions
-            way = place.within_reach(told, origin, into.number)
-            if way is not None and (not advertisement or self._some_may_cross(place, into, way.value.type)):
-                ways.append(way._replace(crossed=(*way.crossed, place.number)))
+            for way in place.within_reach(told, origin, into.number):
+                if not advertisement or self._some_may_cross(place, into, way.value.type):
+                    ways.append(way._replace(crossed=(*way.crossed, place.number)))
         ways.sort(key=lambda way: order(way.crossed))
         return ways[:1] if advertisement else ways
 
@@ -387,9 +387,7 @@ class MERC(ListRouting):
         """Whether events of a type, published at a broker, may go into a cluster, and come there this way."""
         if into.number in crossed or not self._may_cross(place, into, type):
             return False
-        lineage = set(self.types.lineage(type))
-        made = (into.ways.of(origin) for origin in place.advertisements.made_at(broker))
-        ways = {way.crossed for some in made for way in some if some[0].value.type in lineage}
+        ways = into.ways.come_by(broker, self.types.lineage(type))
         return not ways or (*crossed, place.number) in ways
 
     def way_to(self, broker: int) -> tuple[Cluster, int] | None:
@@ -399,9 +397,8 @@ class MERC(ListRouting):
             return direct
         for place in self.places:
             for origin in sorted(place.advertisements.made_at(broker)):
-                way = place.within_reach(place.advertisements, origin)
-                if way is not None:
-                    return place.cluster, way.brokers[0]
+                if ways := place.within_reach(place.advertisements, origin):
+                    return place.cluster, ways[0].brokers[0]
         return None
 
     def validate(self) -> None:

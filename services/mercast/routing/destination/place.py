@@ -42,14 +42,14 @@ class Place:
         """Who made an advertisement in this cluster counts even while out of reach, as in D-DBR."""
         return not one.crossed or self._is_there(one.broker)
 
-    def within_reach(self, table: Tellings, origin: Origin, into: int | None = None) -> Way | None:
-        """What can be carried from here, into a cluster that it has not crossed: who tells of it can be reached, and is
-        not this broker as an edge."""
+    def within_reach(self, table: Tellings, origin: Origin, into: int | None = None) -> list[Way]:
+        """By which ways it can be carried from here, the best first, into a cluster that they have not crossed: who
+        tells of it can be reached, and is not this broker as an edge."""
 
         def counts(one: Telling) -> bool:
             return into not in one.crossed and self._is_there(one.broker) and not self._brings(one)
 
-        return table.best(origin, counts)
+        return table.ways(origin, counts)
 
     def _brings(self, one: Telling) -> bool:
         return bool(one.crossed) and one.broker == self._me

@@ -19,7 +19,7 @@ class Telling(NamedTuple):
 
 
 class Way(NamedTuple):
-    """The best way that something has come: the first by `order`."""
+    """A way that something has come; the best is the first by `order`."""
 
     crossed: Crossed
     brokers: tuple[int, ...]
@@ -72,6 +72,14 @@ class Tellings:
             return None
         brokers = self.tellers(origin, crossed, counts)
         return Way(crossed, brokers, self._items[origin][Telling(crossed, brokers[0])])
+
+    def ways(self, origin: Origin, counts: Callable[[Telling], bool]) -> list[Way]:
+        """All by which it has come, the best first."""
+        found = sorted({telling.crossed for telling in self.of(origin) if counts(telling)}, key=order)
+        tellers = [self.tellers(origin, one, counts) for one in found]
+        return [
+            Way(one, some, self._items[origin][Telling(one, some[0])]) for one, some in zip(found, tellers, strict=True)
+        ]
 
     def tellers(self, origin: Origin, crossed: Crossed, counts: Callable[[Telling], bool]) -> tuple[int, ...]:
         """Who tells of it by this way."""

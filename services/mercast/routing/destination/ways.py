@@ -8,7 +8,8 @@ In a circle of clusters, whoever makes a list also learns here that an edge has 
 event's advertisement by a better way than this, the cluster beyond it gets the event by that one.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -38,7 +39,8 @@ class Ways:
         """Those that still count."""
         self._until: dict[Origin, float] = {}
         """How long they do, and news of others may not have reached everybody; the first that ends first."""
-        self._better: dict[tuple[int, Collection[str], Crossed], frozenset[Beyond]] = {}
+        self.come_by = lru_cache(_REMEMBERED)(self._come_by)
+        self.better = lru_cache(_REMEMBERED)(self._better)
 
     def of(self, advertisement: Origin) -> tuple[Way, ...]:
         """The best one first."""
@@ -46,7 +48,8 @@ class Ways:
 
     def look(self, now: float, advertisement: Origin) -> None:
         """Something has changed."""
-        self._better.clear()
+        self.come_by.cache_clear()
+        self.better.cache_clear()
         was, best = self.of(advertisement), self.best(advertisement)
         if best is None:
             for some in (self._now, self._since, self._told, self._before, self._until):
@@ -70,19 +73,19 @@ class Ways:
     def best(self, advertisement: Origin) -> Way | None:
         return self._tellings.best(advertisement, self._counts)
 
-    def better(self, source: int, lineage: Collection[str], crossed: Crossed) -> frozenset[Beyond]:
-        """Which edges lead where events of a broker and a type come by a better way than across these clusters."""
-        asked = source, lineage, crossed
-        if asked not in self._better:
-            if len(self._better) >= _REMEMBERED:
-                self._better.clear()
-            made = [one for one in self._tellings.made_at(source) if self._concerns(one, lineage)]
-            found = [{*self._better_of(one, crossed)} for one in made]
-            self._better[asked] = frozenset(found[0].intersection(*found)) if found else frozenset()
-        return self._better[asked]
+    def _come_by(self, source: int, lineage: tuple[str, ...]) -> frozenset[Crossed]:
+        """All ways of events of a broker and a type."""
+        return frozenset(way.crossed for one in self._made(source, lineage) for way in self.of(one))
 
-    def _concerns(self, advertisement: Origin, lineage: Collection[str]) -> bool:
-        return any(way.value.type in lineage for way in self.of(advertisement)[:1])
+    def _better(self, source: int, lineage: tuple[str, ...], crossed: Crossed) -> frozenset[Beyond]:
+        """Which edges lead where such events come by a better way than across these clusters."""
+        found = [frozenset(self._better_of(one, crossed)) for one in self._made(source, lineage)]
+        return found[0].intersection(*found) if found else frozenset()
+
+    def _made(self, source: int, lineage: tuple[str, ...]) -> list[Origin]:
+        """The advertisements of such events."""
+        made = self._tellings.made_at(source)
+        return [one for one in made if any(way.value.type in lineage for way in self.of(one)[:1])]
 
     def _better_of(self, advertisement: Origin, crossed: Crossed) -> Iterator[Beyond]:
         if advertisement not in self._until:
