@@ -2,8 +2,8 @@
 
 A question is a type and a WHERE text that somebody has subscribed (or advertised) with; however many have, it is put
 once, and similar ones stand behind what all of them imply (near.py). The projection is thousands of small expressions,
-which Spark interprets (`SETTINGS`): compiled, they were measured to cost Java's compiler minutes, and more than they
-take as they are.
+which Spark interprets (`SETTINGS`): with a thousand filters and 50,000 events that took 43 s of processor time where
+compiled ones took 111 s. With many more events the two were not compared.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
