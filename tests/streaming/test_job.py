@@ -86,8 +86,10 @@ def test_killed_and_started_again(spark, kafka, tmp_path):
         put(kafka, "killed", part)
     put(kafka, "killed", synthetic.ending(made))
     with _started(command, tmp_path / "second.log") as job:
+        # What it says on its output it has written, to the topic and to the history.
+        logs = tmp_path / "first.log", tmp_path / "second.log"
         until(
-            lambda: len({key for key, _ in got(kafka, "killed")}) >= len(taps.known) or job.poll() is not None,
+            lambda: taps.known.keys() <= figures_in(_lines(*logs)).keys() or job.poll() is not None,
             lambda: (tmp_path / "second.log").read_text()[-2000:],
             PATIENCE,
         )
@@ -121,6 +123,11 @@ def _started(command, log):
     finally:
         job.kill()
         job.wait()
+
+
+def _lines(*logs):
+    """Whole ones, of figures."""
+    return [line for log in logs for line in log.read_text().splitlines(keepends=True) if line[0] + line[-1] == "{\n"]
 
 
 def _by_key(rows):
