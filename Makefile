@@ -8,6 +8,8 @@ READY := $(VENV)/.ready
 # What live brokers did in the first part of the tests is audited in the second.
 TAPS := $(CURDIR)/.taps
 TAPPED := MERCAST_TEST_TAPS=$(TAPS)
+# Tests of live brokers wait more than they work.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 SEEDS ?= 1000
 FIRST ?= 1000
 
@@ -29,11 +31,11 @@ $(READY): requirements.lock pyproject.toml
 
 test: $(READY) lint  ## everything: lint, types, import contract, all tests
 	@rm -rf $(TAPS)
-	$(TAPPED) $(BIN)/pytest -n auto --dist worksteal -m "not spark"
+	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
 	$(TAPPED) $(BIN)/pytest -m spark
 
 test-quick: $(READY)  ## the tests without the slow ones (under two minutes)
-	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 lint: $(READY)  ## ruff, mypy, import contract
 	$(BIN)/ruff check .
