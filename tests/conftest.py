@@ -8,5 +8,5 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-# Whoever runs the tests in the background of a script has Ctrl-C ignored, and all processes that are started would, too.
+# In the background of a script Ctrl-C is ignored, and would be by all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
