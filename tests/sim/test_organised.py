@@ -198,8 +198,8 @@ def test_in_clusters_links_move_inside_each_and_never_across(seed):
         inside.add_nodes_from(members)
         assert set(inside) == set(members)
         assert nx.is_connected(inside)
-    in_circles = {"not carried"}  # what an edge leaves to another way between clusters
-    assert not any(core.dropped.keys() - in_circles for core in told.simulator.brokers.values())
+    in_circles = {"not carried", "repeat"}  # while one way between clusters takes over from another
+    assert {why for core in told.simulator.brokers.values() for why in core.dropped} <= in_circles
     assert told.problems() == []
 
 
