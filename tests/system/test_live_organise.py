@@ -48,5 +48,6 @@ async def moved(mesh):
         moved.set()
         await asyncio.gather(*work)
         for stream, count in zip(streams, counts, strict=True):
-            assert [(await stream.get(PATIENCE)).attributes["n"] for _ in range(count)] == list(range(count))
+            came = [(await stream.get(PATIENCE)).attributes["n"] for _ in range(count)]
+            assert sorted(came) == list(range(count))  # a shorter path overtakes the old one
             assert stream.take() is None
