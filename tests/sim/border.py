@@ -21,11 +21,14 @@ from mercast.overlay.cluster import place_of
 from mercast.protocol.stimuli import Advertise, Publish, Subscribe
 from mercast.routing.destination.merc import MERC
 from mercast.sim.converged import converge
-from mercast.sim.links import Clock
+from mercast.sim.links import Clock, Link
 from mercast.sim.simulator import Simulator
 
-EVERY = 0.02
+EVERY = 0.01
 """Seconds between two events."""
+
+LATENCY = 0.0005, 0.03
+"""Seconds that links take, each its own: what is said along one path overtakes what is said along another."""
 
 ON_THE_WAY = 0.5
 """Seconds that an event takes at most: what is on the way when a fault strikes may be lost too."""
@@ -70,11 +73,11 @@ class Border:
         self.build(seed)
 
     def build(self, seed: int) -> None:
-        self.simulator = Simulator(self.make, seed)
+        self.simulator = Simulator(self.make, seed, lay=lambda *_: Link(self.rng.uniform(*LATENCY)))
         self.fault.begin(self)
         there = [link for link in self.links if not self.away.intersection(link)]
         asked = [one for broker in self.homes if broker not in self.away for one in self.asks(broker)]
-        converge(self.simulator, there, asked, latency=self.rng.uniform(0.001, 0.02))
+        converge(self.simulator, there, asked)
         for broker in self.homes:
             self.simulator.set_clock(broker, Clock(0, self.rng.uniform(0.97, 1.03)))
 

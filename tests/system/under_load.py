@@ -154,11 +154,11 @@ class Load:
         some = [(one, len(one.sent)) for one in self.publishers if one.home not in but]
         until(lambda: all(len(one.sent) > before + 20 for one, before in some), "all publishers get on")
 
-    def all_arrives(self, but=0):
-        """Wait until nothing, or no more than so many, is missing of what has been published."""
+    def all_arrives(self):
+        """Wait until nothing is missing of what has been published."""
         now = monotonic()
         until(
-            lambda: sum(time <= now for times in self._lost().values() for time in times) <= but,
+            lambda: not any(time <= now for times in self._lost().values() for time in times),
             lambda: f"all arrives: {[(pair, len(some), some[0] - now) for pair, some in self._lost().items()]}",
         )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mercast.content.event import EventId
 from mercast.limits import DEFAULTS
 from mercast.overlay.channel import Channel, Patience
-from mercast.overlay.exchange import Exchange, Request
+from mercast.overlay.exchange import NOBODY, Exchange, Request
 from mercast.overlay.said import ITEM_BYTES
 from mercast.overlay.seen import Seen, SeenWindow
 from mercast.protocol.messages import Complete, Control, Put
@@ -20,6 +20,7 @@ class Ears:
 
     def __init__(self):
         self.tables = {}
+        self.completions = []
         self.exchange = None
         self.answers = False
 
@@ -30,7 +31,7 @@ class Ears:
             self.exchange.tell(peer, ("answer", *key), value, cause)
 
     def completed(self, peer, incarnation):
-        pass
+        self.completions.append((incarnation, set(self.tables.get(peer, ()))))
 
     def unheard(self, peer, key, value, cause):
         assert self.tables[peer].pop(key) == value
@@ -384,6 +385,24 @@ def test_what_is_older_than_the_window_or_the_incarnation_is_stale():
     assert len(window) == 2
     window.forget(1)
     assert window.see(EventId(1, 1, 1)) is Seen.NEW
+
+
+def test_a_peer_has_said_everything_when_nothing_is_left_of_what_it_said_before():
+    """What it says first after a restart comes late: that looks as if it lived on, and had forgotten us."""
+    pair = Pair()
+    pair.exchanges[1].tell(2, ("old",), 1, NOBODY)
+    pair.exchanges[2].tell(1, ("other",), 1, NOBODY)
+    pair.run(10)
+    pair.restart(1)
+    one, two = pair.exchanges.values()
+    (late,) = one.messages(pair.now)
+    for message in two.messages(pair.now):
+        one.receive(message, pair.now)
+    for message in (*one.messages(pair.now), late):
+        two.receive(message, pair.now)
+    pair.run(10)
+    assert pair.ears[2].tables[1] == {}
+    assert [said for incarnation, said in pair.ears[2].completions if incarnation == 2] == [set()]
 
 
 # -- what one peer may have us keep ----------------------------------------------------------------------------------

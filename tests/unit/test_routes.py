@@ -207,3 +207,28 @@ def test_updates_that_follow_each_other_make_new_routes_once(monkeypatch):
     core.handle(0.2, Received(2, (Update(b"", 0, (ring[3],)), Update(b"", 0, (ring[4],)))))
     assert made == [30]  # there was no news
     assert {effect.neighbour for effect in effects if isinstance(effect, Send)} == {2}
+
+
+def test_who_hears_of_a_link_hears_of_the_life_that_it_leads_to():
+    """Broker 3 was restarted: nobody may go by the links of its earlier life, whoever tells of its new ones first."""
+    earlier = [
+        Record(2, 1, 3, (0,), ((1, 1), (4, 1))),
+        Record(3, 1, 2, (0,), ((1, 1),)),
+        Record(4, 1, 1, (0,), ((2, 1),)),
+    ]
+    core = DDBR(1, 1)
+    core.handle(0.0, LinkUp(2, 1))
+    core.handle(0.1, Received(2, (Update(b"", 0, (*earlier, Record(3, 2, 1, (0,), ((4, 1),)))),)))
+
+    def told(effects):
+        """The records of 3 that go with those of 1."""
+        sent = [one for effect in effects if isinstance(effect, Send) for one in effect.messages]
+        updates = [update.records for update in sent if isinstance(update, Update)]
+        return [
+            [record.incarnation for record in records if record.broker == 3]
+            for records in updates
+            if any(record.broker == 1 and 3 in dict(record.links) for record in records)
+        ]
+
+    assert told(core.handle(0.2, LinkUp(3, 2))) == [[2], [2]]  # to 2, and all that is known to 3 itself
+    assert told(core.handle(0.3, LinkUp(5, 1)))[-1] == [2]  # nothing goes by 3 yet, but it is named

@@ -9,7 +9,7 @@
 """
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -73,6 +73,8 @@ class Types:
         self._declared: dict[str, Declaration] = {}
         self._shapes: dict[str, _Shape] = {}
         """Of the declared types."""
+        self._below: dict[str, set[str]] = {}
+        """The declared types under each that is an ancestor of any, itself included; none if not known yet."""
 
     @property
     def declared(self) -> Mapping[str, Declaration]:
@@ -91,6 +93,7 @@ class Types:
         declared = ChainMap({own.name: own}, self._declared)
         self._shapes |= {name: self._derived(name, declared) for name in [own.name, *below]}
         self._declared[own.name] = own
+        self._below.clear()
 
     def _derived(self, name: str, declared: Mapping[str, Declaration]) -> _Shape:
         """Refuses conflicts up the tree."""
@@ -128,6 +131,14 @@ class Types:
     def related(self, a: str, b: str) -> bool:
         """Whether one is the other or its ancestor, so that an event may be of both."""
         return a in self.lineage(b) or b in self.lineage(a)
+
+    def below(self, name: str) -> Set[str]:
+        """The declared types that are this one or have it as an ancestor."""
+        if not self._below:
+            for other, shape in self._shapes.items():
+                for ancestor in shape.lineage:
+                    self._below.setdefault(ancestor, set()).add(other)
+        return self._below.get(name, frozenset())
 
     def attributes(self, name: str) -> Mapping[str, AttributeType]:
         """The attributes of a type with those of its ancestors."""
@@ -172,14 +183,13 @@ class Types:
 
     def _open_below(self, name: str) -> bool:
         """Whether the type or one of its subtypes allows any attributes."""
-        return any(self.is_open(other) for other in self._declared if name in self.lineage(other))
+        return any(map(self.is_open, self.below(name)))
 
     def _known_below(self, name: str) -> dict[str, set[AttributeType]]:
         known: dict[str, set[AttributeType]] = {}
-        for other in self._declared:
-            if name in self.lineage(other):
-                for attribute, kind in self.attributes(other).items():
-                    known.setdefault(attribute, set()).add(kind)
+        for other in self.below(name):
+            for attribute, kind in self.attributes(other).items():
+                known.setdefault(attribute, set()).add(kind)
         return known
 
 

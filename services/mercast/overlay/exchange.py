@@ -63,7 +63,7 @@ class Listener(Protocol):
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
 
     def completed(self, peer: int, incarnation: int) -> None:
-        """It has said everything in this incarnation."""
+        """It has said everything in this incarnation, and nothing is left of what it said before."""
 
 
 class Exchange:
@@ -277,7 +277,6 @@ class Exchange:
             case Complete():
                 said.complete()
                 self._end_if_repeated(channel, said, cause)
-                self._listener.completed(peer, channel.heard[0])
                 self._end_waiting_for_all(channel)
         self.close_if_settled(cause)
         if cause in self._open:
@@ -289,6 +288,7 @@ class Exchange:
             self._reminded.pop(channel.peer, None)
             for key in said.end():
                 self._unheard(said, channel.peer, key, cause)
+            self._listener.completed(channel.peer, channel.heard[0])
 
     def _unheard(self, said: Said, peer: int, key: Key, cause: Cause) -> None:
         value = said[key]

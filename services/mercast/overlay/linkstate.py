@@ -50,11 +50,12 @@ class LinkState:
                 news.append(record)
         return news
 
-    def begin_anew(self, broker: int, incarnation: int) -> list[Record]:
-        """A broker was restarted: its first record, if that is news, for all that it said before is void. Else the
-        links that it had would count again as soon as one neighbour has it back, and it knows of nobody yet."""
+    def begin_anew(self, broker: int, incarnation: int) -> None:
+        """A broker was restarted, if that is news: all that it said before is void. Else the links that it had would
+        count again as soon as one neighbour has it back, and it knows of nobody yet."""
         known = self._records.get(broker)
-        return self.learn([Record(broker, incarnation, 0, known.clusters, ())]) if known else []
+        if known:
+            self.learn([Record(broker, incarnation, 0, known.clusters, ())])
 
     def forget(self, broker: int) -> None:
         if broker != self.me and self._records.pop(broker, None) is not None:
@@ -92,6 +93,11 @@ class LinkState:
     def known(self) -> list[Record]:
         """The records of the brokers that can be reached."""
         return [self._records[broker] for broker in sorted(self.reachable)]
+
+    def named(self) -> list[Record]:
+        """The same, and the records of those that they name: one that was restarted may not have named them yet."""
+        linked = {other for broker in self.reachable for other in self._links[broker] if other in self._records}
+        return [self._records[broker] for broker in sorted(linked | self.reachable)]
 
     @cached_property
     def digest(self) -> bytes:

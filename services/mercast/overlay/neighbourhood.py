@@ -87,8 +87,9 @@ class Neighbourhood:
             raise ValueError(f"a link to broker {neighbour} of cost {cost}; it may cost 1 to {MOST_COST}")
         self.neighbours[neighbour] = Neighbour(cost, now)
         self._next_beat = min(self._next_beat, now + self._timing.heart_beat)
-        begun = self.state.begin_anew(neighbour, incarnation)
-        return [*self._links_changed(*begun), (neighbour, self._everything())]
+        self.state.begin_anew(neighbour, incarnation)
+        news = (self.state[neighbour],) if neighbour in self.state else ()  # others may hear of it from here first
+        return [*self._links_changed(*news), (neighbour, self._everything())]
 
     def link_down(self, neighbour: int) -> Outgoing:
         if self.neighbours.pop(neighbour, None) is None:
@@ -165,7 +166,7 @@ class Neighbourhood:
         return self._splitter
 
     def _everything(self) -> Update:
-        return Update(FLOODED, 0, tuple(self.state.known()))
+        return Update(FLOODED, 0, tuple(self.state.named()))
 
     def _links_changed(self, *others: Record) -> Outgoing:
         record = self.state.set_links(

@@ -38,8 +38,7 @@ class Guard:
         types, rules = self._declared().types, self.token.subscribe
         if type is None:
             return self._said("subscribe to", "any type", rules.against_subscribing(None, ()))
-        below = [name for name in types.declared if type in types.lineage(name)] if rules.deny else ()
-        return self._said("subscribe to", type, rules.against_subscribing(types.lineage(type), below))
+        return self._said("subscribe to", type, rules.against_subscribing(types.lineage(type), types.below(type)))
 
     def declare(self, type: str, parent: str | None) -> str:
         """As publishing both. Not by its ancestors: whoever could choose these could make any type their own."""

@@ -9,7 +9,7 @@ is in several clusters, with tables for each; it carries advertisements, subscri
 - Clusters may form cycles. Of each advertisement a cluster takes one best way, and subscriptions follow only that.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
@@ -27,7 +27,7 @@ from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
 from mercast.protocol.stimuli import Tick
 from mercast.routing.core import count_others
 from mercast.routing.destination.place import Place
-from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way, order
+from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Told, Way, order
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -54,8 +54,8 @@ class MERC(ListRouting):
         # All have heard of a new way, or never will; and what waits for a route goes by the old one, if it ever does.
         ways_last = self.settings.settle_within + self.settings.wait_for_route
         self.places = tuple(Place(one, self.is_there, self.make_table(), ways_last) for one in self.clusters)
-        self._told: dict[int, tuple[set[Origin], set[Origin]]] = {}
-        """The advertisements and the subscriptions that each peer tells of."""
+        self._told: dict[int, Told] = {}
+        """What each peer tells of."""
         self._there: frozenset[int] = frozenset()
         """Peers that counted when that was looked at last: they can be reached, and have said everything."""
         self._carried: dict[Crossed, SeenWindow] = {}
@@ -80,11 +80,20 @@ class MERC(ListRouting):
 
     def met(self, peer: int) -> None:
         place = self.places[place_of(peer)]
+        if not self.is_whole(peer):
+            self._take_back_subscriptions(peer)
         if place is self.places[HOME]:
             for local, advertisement in self.clients.advertisements.items():
                 self.exchange.tell(peer, local, advertisement, NOBODY)
         for key, told in self._brought(place.advertisements):
             self.exchange.tell(peer, key, told, NOBODY)
+
+    def _take_back_subscriptions(self, peer: int) -> None:
+        """It was restarted, and is told of them when it advertises anew. Were it told now it would pass that on, and be
+        told otherwise as soon as its old advertisements are void: events would come to it that it cannot carry."""
+        for key, told in list(self.exchange.told[peer].items()):
+            if isinstance(told, Subscription):
+                self.exchange.untell(peer, key, NOBODY)
 
     # -- from local clients ------------------------------------------------------------------------------------------
 
@@ -93,14 +102,14 @@ class MERC(ListRouting):
         for peer in self._peers_in(home):
             self.exchange.tell(peer, local, advertisement, cause)
         home.advertisements.put((self.me, local), Telling((), self.me), advertisement)
-        self._carry_advertisement(home, (), (self.me, local), advertisement, cause)
+        self._carry_advertisements(home, (), {(self.me, local): advertisement}, cause)
 
     def unadvertised(self, local: Local, cause: Cause) -> None:
         home = self.places[HOME]
         for peer in self._peers_in(home):
             self.exchange.untell(peer, local, cause)
         was = home.advertisements.drop((self.me, local), Telling((), self.me))
-        self._carry_advertisement(home, (), (self.me, local), was, cause)
+        self._carry_advertisements(home, (), {(self.me, local): was}, cause)
 
     def subscribed(self, local: Local, subscription: Subscription, cause: Cause) -> None:
         self.places[HOME].subscriptions.put((self.me, local), Telling((), self.me), subscription)
@@ -118,13 +127,12 @@ class MERC(ListRouting):
     def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         place = self.places[place_of(peer)]
         origin, telling = _read(key, peer & NUMBER)
-        advertisements, subscriptions = self._told.setdefault(peer, (set(), set()))
+        told = self._told.setdefault(peer, Told({}, {}))
+        told.of(value).setdefault(value.type, set()).add(origin)
         if isinstance(value, Advertisement):
-            advertisements.add(origin)
             place.advertisements.put(origin, telling, value)
-            self._carry_advertisement(place, telling.crossed, origin, value, cause)
+            self._carry_advertisements(place, telling.crossed, {origin: value}, cause)
         else:
-            subscriptions.add(origin)
             place.subscriptions.put(origin, telling, value)
             place.lay(origin)
             self._carry_subscription(place, telling.crossed, origin, cause)
@@ -134,10 +142,11 @@ class MERC(ListRouting):
         origin, telling = _read(key, peer & NUMBER)
         table = place.advertisements if isinstance(value, Advertisement) else place.subscriptions
         table.drop(origin, telling)
-        if all(one.broker != telling.broker for one in table.of(origin)):
-            self._told[peer][table is place.subscriptions].discard(origin)
+        others = table.of(origin).items()
+        if not any((one.broker, other.type) == (telling.broker, value.type) for one, other in others):
+            self._told[peer].drop(value, origin)
         if isinstance(value, Advertisement):
-            self._carry_advertisement(place, telling.crossed, origin, value, cause)
+            self._carry_advertisements(place, telling.crossed, {origin: value}, cause)
         else:
             place.lay(origin)
             self._carry_subscription(place, telling.crossed, origin, cause)
@@ -154,10 +163,11 @@ class MERC(ListRouting):
         there = frozenset(filter(self.is_there, self._whole))
         changed, self._there = there ^ self._there, there
         for peer in sorted(changed & self._told.keys()):
-            place, (advertisements, subscriptions) = self.places[place_of(peer)], self._told[peer]
-            for origin in sorted(advertisements):
-                self._carry_advertisement(place, (), origin, place.advertisements.agreed(origin), NOBODY)
-            for origin in sorted(subscriptions):
+            place, told = self.places[place_of(peer)], self._told[peer]
+            advertised = sorted(frozenset().union(*told.advertisements.values()))
+            says = {origin: place.advertisements.agreed(origin) for origin in advertised}
+            self._carry_advertisements(place, (), says, NOBODY)
+            for origin in sorted(frozenset().union(*told.subscriptions.values())):
                 if place.subscriptions.agreed(origin) is None:
                     place.lay(origin)
                 self._carry_subscription(place, (), origin, NOBODY)
@@ -172,15 +182,18 @@ class MERC(ListRouting):
 
     # -- across (Algorithm 3) ----------------------------------------------------------------------------------------
 
-    def _carry_advertisement(
-        self, place: Place, crossed: Crossed, origin: Origin, value: Interest | None, cause: Cause
+    def _carry_advertisements(
+        self, place: Place, crossed: Crossed, says: Mapping[Origin, Interest | None], cause: Cause
     ) -> None:
-        """To all brokers of other clusters (lines 3 to 5); subscriptions follow, those that it concerns (None: all)."""
-        self._bring_advertisement(place, crossed, origin, cause)
-        before, now = self._look_at_ways(origin)
-        for peer in sorted(_concerned(self.places, before, now)):
-            if peer in self.exchange.told:
-                self._review(peer, value, cause)
+        """To all brokers of other clusters (lines 3 to 5). Subscriptions follow, those that it concerns (None: all)."""
+        concerned: dict[int, list[Interest | None]] = {}
+        for origin, value in says.items():
+            self._bring_advertisement(place, crossed, origin, cause)
+            for peer in set(_concerned(self.places, *self._look_at_ways(origin))) & self.exchange.told.keys():
+                concerned.setdefault(peer, []).append(value)
+        for peer in sorted(concerned):
+            known = [value for value in concerned[peer] if value is not None]
+            self._review(peer, known if len(known) == len(concerned[peer]) else None, cause)
 
     def _look_at_ways(self, origin: Origin) -> tuple[Ways, Ways]:
         """The ways of an advertisement before, and now."""
@@ -265,8 +278,7 @@ class MERC(ListRouting):
         """Whether events of an advertisement may: of its type or of a subtype. Each is looked at when it comes."""
         if type is None or self._may_cross(place, into, type):
             return True
-        below = (name for name in self.types.declared if type in self.types.lineage(name))
-        return any(self._may_cross(place, into, name) for name in below)
+        return any(self._may_cross(place, into, name) for name in self.types.below(type))
 
     # -- who wants which subscriptions ---------------------------------------------------------------------------------
 
@@ -278,14 +290,23 @@ class MERC(ListRouting):
             elif key in self.exchange.told[peer]:
                 self.exchange.untell(peer, key, cause)
 
-    def _review(self, peer: int, advertisement: Interest | None, cause: Cause) -> None:
-        """The same for one peer, of all subscriptions that an advertisement concerns."""
+    def _review(self, peer: int, advertisements: Sequence[Interest] | None, cause: Cause) -> None:
+        """The same for one peer, of all subscriptions that these advertisements concern (None: all)."""
+        related: dict[str, list[Interest]] = {}
+        for one in advertisements or ():
+            for type in self._family(one.type):
+                related.setdefault(type, []).append(one)
         for key, subscription in list(self._subscriptions_in(self.places[place_of(peer)])):
-            if advertisement is None or subscription.intersects(self.types, advertisement):
+            some = advertisements if subscription.type is None else related.get(subscription.type, ())
+            if advertisements is None or any(subscription.filter.intersects(one.filter) for one in some or ()):
                 if self._is_wanted(peer, key, subscription):
                     self.exchange.tell(peer, key, subscription, cause)
                 else:
                     self.exchange.untell(peer, key, cause)
+
+    def _family(self, type: str | None) -> Iterable[str]:
+        """The types that events of this type may be of, too."""
+        return {*self.types.lineage(type), *self.types.below(type)} if type is not None else ()
 
     def _subscriptions_in(self, place: Place) -> Iterator[tuple[Local | Carried, Interest]]:
         """Those that this broker tells of in a cluster: of its own clients at home, and those that it brings."""
@@ -303,7 +324,9 @@ class MERC(ListRouting):
         source = (
             next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
         )
-        for origin in self._told.get(peer, ((), ()))[0]:
+        told = self._told[peer].advertisements if peer in self._told else {}
+        related = told.keys() if subscription.type is None else self._family(subscription.type)
+        for origin in (origin for type in related for origin in told.get(type, ())):
             for way in place.ways.of(origin):
                 # Where the subscription comes from, does a way count that is this one, gone on?
                 onward = source is place or (*way.crossed, place.number) in map(_crossed, source.ways.of(origin))

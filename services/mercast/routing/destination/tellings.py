@@ -5,7 +5,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
-from mercast.content.interest import Interest
+from mercast.content.interest import Advertisement, Interest
 from mercast.protocol.messages import Carried, Origin
 
 Crossed: TypeAlias = tuple[int, ...]
@@ -25,6 +25,22 @@ class Way(NamedTuple):
     brokers: tuple[int, ...]
     """All who tell of it by this way: redundant edges."""
     value: Interest
+
+
+class Told(NamedTuple):
+    """What one broker tells of, by type."""
+
+    advertisements: dict[str | None, set[Origin]]
+    subscriptions: dict[str | None, set[Origin]]
+
+    def of(self, value: Interest) -> dict[str | None, set[Origin]]:
+        return self.advertisements if isinstance(value, Advertisement) else self.subscriptions
+
+    def drop(self, value: Interest, origin: Origin) -> None:
+        by_type = self.of(value)
+        by_type[value.type].discard(origin)
+        if not by_type[value.type]:
+            del by_type[value.type]
 
 
 class Tellings:

@@ -39,7 +39,7 @@ class StaticHash(ListRouting):
         """Who must know a subscription: the owners of its type and of the subtypes; of any type, everybody."""
         if subscription.type is None:
             return set(self.peers())
-        below = [name for name in self.types.declared if subscription.type in self.types.lineage(name)]
+        below = self.types.below(subscription.type)
         return {self.owner(type) for type in (subscription.type, *below)} - {self.me}
 
     # -- clients -----------------------------------------------------------------------------------------------------
