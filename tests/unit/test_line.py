@@ -22,6 +22,7 @@ def test_and_or_not_subset(a, b):
     assert inside(~a) == set(PROBES) - inside(a)
     assert (a <= b) is (inside(a) <= inside(b))
     assert ((a & b) == EMPTY) is inside(a).isdisjoint(inside(b))
+    assert a.meets(b) is not inside(a).isdisjoint(inside(b))
 
 
 @given(lines)

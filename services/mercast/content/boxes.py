@@ -76,6 +76,16 @@ class States:
             and (other.patterns <= self.patterns or self._all_pass(other.patterns))
         )
 
+    def meets(self, other: "States") -> bool:
+        """Whether something is allowed by both; may say yes too often."""
+        if (self.missing and other.missing) or not self.bools.isdisjoint(other.bools):
+            return True
+        if self.numbers.meets(other.numbers):
+            return True
+        if not self.strings.meets(other.strings):
+            return False
+        return not (self.patterns or other.patterns) or (self & other) != NOTHING
+
     def _all_pass(self, patterns: frozenset[tuple[LikePattern, bool]]) -> bool:
         values = self._few_strings(len(patterns))
         return values is not None and all(_passes(value, patterns) for value in values)
@@ -147,7 +157,7 @@ def covers(outer: Boxes, inner: Boxes) -> bool:
 
 def intersect(some: Boxes, others: Boxes) -> bool:
     """Whether an event may lie in both unions."""
-    meet = _remembered(lambda a, b: a & b != NOTHING)
+    meet = _remembered(States.meets)
     return any(all(meet(a[name], b[name]) for name in a.keys() & b.keys()) for a in some.union for b in others.union)
 
 

@@ -51,6 +51,18 @@ class Line:
                 return False
         return True
 
+    def meets(self, other: "Line") -> bool:
+        """Whether they have a point in common."""
+        if len(self.cuts) > len(other.cuts):
+            return other.meets(self)
+        for low, high in self.intervals():
+            passed = 0 if low is None else bisect_right(other.cuts, low)
+            if other.starts_inside != (passed % 2 == 1):
+                return True
+            if passed < len(other.cuts) and (high is None or other.cuts[passed] < high):
+                return True
+        return False
+
     def intervals(self) -> Iterator[tuple[Cut | None, Cut | None]]:
         """(lower cut, upper cut), ascending; None where the line has no end."""
         ends: list[Cut | None] = [None] if self.starts_inside else []

@@ -9,7 +9,7 @@
 """
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -73,7 +73,7 @@ class Types:
         self._declared: dict[str, Declaration] = {}
         self._shapes: dict[str, _Shape] = {}
         """Of the declared types."""
-        self._below: dict[str, set[str]] = {}
+        self._below: dict[str, dict[str, None]] = {}
         """The declared types under each that is an ancestor of any, itself included; none if not known yet."""
 
     @property
@@ -132,13 +132,13 @@ class Types:
         """Whether one is the other or its ancestor, so that an event may be of both."""
         return a in self.lineage(b) or b in self.lineage(a)
 
-    def below(self, name: str) -> Set[str]:
-        """The declared types that are this one or have it as an ancestor."""
+    def below(self, name: str) -> Collection[str]:
+        """The declared types that are this one or have it as an ancestor, each once."""
         if not self._below:
             for other, shape in self._shapes.items():
                 for ancestor in shape.lineage:
-                    self._below.setdefault(ancestor, set()).add(other)
-        return self._below.get(name, frozenset())
+                    self._below.setdefault(ancestor, {})[other] = None
+        return self._below.get(name, {}).keys()
 
     def attributes(self, name: str) -> Mapping[str, AttributeType]:
         """The attributes of a type with those of its ancestors."""

@@ -11,6 +11,7 @@ from mercast.content.errors import ContentError
 from mercast.content.event import Event
 from mercast.content.filter import Filter
 from mercast.content.interest import Advertisement, Interest, Subscription
+from mercast.content.interests import Interests
 from mercast.content.types import Types
 from mercast.limits import DEFAULTS
 from mercast.matching import Content, TypedMatcher
@@ -30,7 +31,7 @@ _ALL = Filter()
 class Clients:
     def __init__(self, table: TypedMatcher) -> None:
         self.advertisements: dict[Local, Advertisement] = {}
-        self.subscriptions: dict[Local, Subscription] = {}
+        self.subscriptions: Interests[Local, Subscription] = Interests()
         self._advertisers: dict[str, dict[Local, None]] = {}
         """The advertisements of each client: every publish looks them up."""
         self._bytes: dict[str, int] = {}
@@ -60,7 +61,7 @@ class Clients:
             del self._advertisers[local.client]
 
     def subscribe(self, local: Local, subscription: Subscription, echo: bool) -> None:
-        self.subscriptions[local] = subscription
+        self.subscriptions.put(local, subscription)
         self._weigh(local.client, size_of(subscription))
         if local.client not in self._subscribers:
             self._next += 1
@@ -72,7 +73,7 @@ class Clients:
             self.without_echo.add(local)
 
     def unsubscribe(self, local: Local) -> None:
-        self._weigh(local.client, -size_of(self.subscriptions.pop(local)))
+        self._weigh(local.client, -size_of(self.subscriptions.drop(local)))
         self._matcher.remove(self._number(local))
         self.without_echo.discard(local)
         del self._subscribers[local.client][local]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mercast.content.interest import Advertisement, Subscription
+from mercast.content.interests import Interests
 from mercast.matching import Content
 from mercast.overlay.exchange import Cause, Key, Request
 from mercast.protocol.messages import Local, Packet
@@ -18,7 +19,7 @@ from mercast.routing.settings import Settings
 class DDBR(ListRouting):
     def __init__(self, me: int, incarnation: int, settings: Settings | None = None) -> None:
         super().__init__(me, incarnation, settings)
-        self.r_srt: dict[int, dict[Key, Advertisement]] = {}
+        self.r_srt: dict[int, Interests[Key, Advertisement]] = {}
         """Advertisements by the broker they come from."""
         self.r_prt = self.make_table()
         """Subscriptions of other brokers; the destination is the broker."""
@@ -58,17 +59,16 @@ class DDBR(ListRouting):
 
     def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         if isinstance(value, Advertisement):
-            self.r_srt.setdefault(peer, {})[key] = value
-            for local, subscription in self.clients.subscriptions.items():
-                if subscription.intersects(self.types, value):
-                    self.exchange.tell(peer, local, subscription, cause)
+            self.r_srt.setdefault(peer, Interests()).put(key, value)
+            for local, subscription in self.clients.subscriptions.concerning(self.types, value):
+                self.exchange.tell(peer, local, subscription, cause)
         else:
             self.r_prt.add((peer, key), value.type, value.filter, peer)
 
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         if isinstance(value, Advertisement):
-            del self.r_srt[peer][key]
-            for local, subscription in self.clients.subscriptions.items():
+            self.r_srt[peer].drop(key)
+            for local, subscription in self.clients.subscriptions.concerning(self.types, value):
                 if peer in self.exchange.told and not self._wanted_at(peer, subscription):
                     self.exchange.untell(peer, local, cause)
             if not self.r_srt[peer]:
@@ -93,5 +93,4 @@ class DDBR(ListRouting):
 
     def _wanted_at(self, peer: int, subscription: Subscription) -> bool:
         """Match(subscription, R-SRT): whether the peer's clients may publish what it asks for."""
-        advertisements = self.r_srt.get(peer, {}).values()
-        return any(subscription.intersects(self.types, advertisement) for advertisement in advertisements)
+        return peer in self.r_srt and self.r_srt[peer].any_concerning(self.types, subscription)

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from mercast.content.event import EventId
 from mercast.content.interest import Advertisement, Interest, Subscription
+from mercast.content.interests import Interests
 from mercast.content.rules import EVERYTHING
 from mercast.matching import Content
 from mercast.overlay.cluster import NUMBER, Cluster, place_of
@@ -85,7 +86,8 @@ class MERC(ListRouting):
         if place is self.places[HOME]:
             for local, advertisement in self.clients.advertisements.items():
                 self.exchange.tell(peer, local, advertisement, NOBODY)
-        for key, told in self._brought(place.advertisements):
+        for key in (key for keys in place.advertisements.brought.values() for key in keys):
+            told = place.advertisements.of(key.origin)[Telling(key.crossed, self.me)]
             self.exchange.tell(peer, key, told, NOBODY)
 
     def _take_back_subscriptions(self, peer: int) -> None:
@@ -113,6 +115,7 @@ class MERC(ListRouting):
 
     def subscribed(self, local: Local, subscription: Subscription, cause: Cause) -> None:
         self.places[HOME].subscriptions.put((self.me, local), Telling((), self.me), subscription)
+        self.places[HOME].offers.put(local, subscription)
         self._tell_wanted(HOME, local, subscription, cause)
         self._carry_subscription(self.places[HOME], (), (self.me, local), cause)
 
@@ -120,6 +123,7 @@ class MERC(ListRouting):
         for peer in self._peers_in(self.places[HOME]):
             self.exchange.untell(peer, local, cause)
         self.places[HOME].subscriptions.drop((self.me, local), Telling((), self.me))
+        self.places[HOME].offers.drop(local)
         self._carry_subscription(self.places[HOME], (), (self.me, local), cause)
 
     # -- from other brokers ------------------------------------------------------------------------------------------
@@ -127,8 +131,7 @@ class MERC(ListRouting):
     def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         place = self.places[place_of(peer)]
         origin, telling = _read(key, peer & NUMBER)
-        told = self._told.setdefault(peer, Told({}, {}))
-        told.of(value).setdefault(value.type, set()).add(origin)
+        self._told.setdefault(peer, Told()).of(value).put(key, value)
         if isinstance(value, Advertisement):
             place.advertisements.put(origin, telling, value)
             self._carry_advertisements(place, telling.crossed, {origin: value}, cause)
@@ -142,15 +145,13 @@ class MERC(ListRouting):
         origin, telling = _read(key, peer & NUMBER)
         table = place.advertisements if isinstance(value, Advertisement) else place.subscriptions
         table.drop(origin, telling)
-        others = table.of(origin).items()
-        if not any((one.broker, other.type) == (telling.broker, value.type) for one, other in others):
-            self._told[peer].drop(value, origin)
+        self._told[peer].of(value).drop(key)
         if isinstance(value, Advertisement):
             self._carry_advertisements(place, telling.crossed, {origin: value}, cause)
         else:
             place.lay(origin)
             self._carry_subscription(place, telling.crossed, origin, cause)
-        if not any(self._told[peer]):
+        if self._told[peer].is_empty:
             del self._told[peer]
 
     def completed(self, _peer: int) -> None:
@@ -164,10 +165,13 @@ class MERC(ListRouting):
         changed, self._there = there ^ self._there, there
         for peer in sorted(changed & self._told.keys()):
             place, told = self.places[place_of(peer)], self._told[peer]
-            advertised = sorted(frozenset().union(*told.advertisements.values()))
+            advertised, subscribed = (
+                sorted({_read(key, peer & NUMBER)[0] for key in some})
+                for some in (told.advertisements, told.subscriptions)
+            )
             says = {origin: place.advertisements.agreed(origin) for origin in advertised}
             self._carry_advertisements(place, (), says, NOBODY)
-            for origin in sorted(frozenset().union(*told.subscriptions.values())):
+            for origin in subscribed:
                 if place.subscriptions.agreed(origin) is None:
                     place.lay(origin)
                 self._carry_subscription(place, (), origin, NOBODY)
@@ -227,13 +231,16 @@ class MERC(ListRouting):
         """To brokers of other clusters with advertisements that concern it (lines 6 to 8)."""
         for into in self._others(place):
             before, now = self._bring(into, into.subscriptions, origin)
+            for key in before:
+                into.offers.drop(key)
+            for key in now:
+                into.offers.put(key, into.subscriptions.of(origin)[Telling(key.crossed, self.me)])
             if before == now and not _came_by(now, crossed, place):
                 continue
             if before != now:
                 into.lay(origin)
             for key in now:
-                told = into.subscriptions.of(origin)[Telling(key.crossed, self.me)]
-                self._tell_wanted(into.cluster.place, key, told, cause)
+                self._tell_wanted(into.cluster.place, key, into.offers[key], cause)
             for peer in self._peers_in(into):
                 self._untell(peer, before, now, cause)
 
@@ -290,33 +297,17 @@ class MERC(ListRouting):
             elif key in self.exchange.told[peer]:
                 self.exchange.untell(peer, key, cause)
 
-    def _review(self, peer: int, advertisements: Sequence[Interest] | None, cause: Cause) -> None:
+    def _review(self, peer: int, advertisements: Iterable[Interest] | None, cause: Cause) -> None:
         """The same for one peer, of all subscriptions that these advertisements concern (None: all)."""
-        related: dict[str, list[Interest]] = {}
-        for one in advertisements or ():
-            for type in self._family(one.type):
-                related.setdefault(type, []).append(one)
-        for key, subscription in list(self._subscriptions_in(self.places[place_of(peer)])):
-            some = advertisements if subscription.type is None else related.get(subscription.type, ())
-            if advertisements is None or any(subscription.filter.intersects(one.filter) for one in some or ()):
-                if self._is_wanted(peer, key, subscription):
-                    self.exchange.tell(peer, key, subscription, cause)
-                else:
-                    self.exchange.untell(peer, key, cause)
-
-    def _family(self, type: str | None) -> Iterable[str]:
-        """The types that events of this type may be of, too."""
-        return {*self.types.lineage(type), *self.types.below(type)} if type is not None else ()
-
-    def _subscriptions_in(self, place: Place) -> Iterator[tuple[Local | Carried, Interest]]:
-        """Those that this broker tells of in a cluster: of its own clients at home, and those that it brings."""
-        if place is self.places[HOME]:
-            yield from self.clients.subscriptions.items()
-        yield from self._brought(place.subscriptions)
-
-    def _brought(self, table: Tellings) -> Iterator[tuple[Carried, Interest]]:
-        for key in (key for keys in table.brought.values() for key in keys):
-            yield key, table.of(key.origin)[Telling(key.crossed, self.me)]
+        offers = self.places[place_of(peer)].offers
+        concerned = dict(offers)
+        if advertisements is not None:
+            concerned = dict(pair for one in advertisements for pair in offers.concerning(self.types, one))
+        for key, subscription in concerned.items():
+            if self._is_wanted(peer, key, subscription):
+                self.exchange.tell(peer, key, subscription, cause)
+            else:
+                self.exchange.untell(peer, key, cause)
 
     def _is_wanted(self, peer: int, key: Local | Carried, subscription: Interest) -> bool:
         """Match(subscription, R-SRT): whether events that concern it may come by this peer, on their best way."""
@@ -324,13 +315,13 @@ class MERC(ListRouting):
         source = (
             next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
         )
-        told = self._told[peer].advertisements if peer in self._told else {}
-        related = told.keys() if subscription.type is None else self._family(subscription.type)
-        for origin in (origin for type in related for origin in told.get(type, ())):
+        told = self._told[peer].advertisements if peer in self._told else Interests()
+        for told_as, _ in told.concerning(self.types, subscription):
+            origin, _ = _read(told_as, broker)
             for way in place.ways.of(origin):
                 # Where the subscription comes from, does a way count that is this one, gone on?
                 onward = source is place or (*way.crossed, place.number) in map(_crossed, source.ways.of(origin))
-                if onward and broker in way.brokers and subscription.intersects(self.types, way.value):
+                if onward and broker in way.brokers:
                     return True
         return False
 

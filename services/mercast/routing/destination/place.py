@@ -6,10 +6,11 @@ Besides TRT and SPRT (overlay/cluster.py) these are the tables of section IV-A: 
 from collections.abc import Callable, Mapping, Sequence
 
 from mercast.content.interest import Interest
+from mercast.content.interests import Interests
 from mercast.matching import Content, TypedMatcher
 from mercast.overlay.cluster import Cluster
 from mercast.overlay.split import CARRY
-from mercast.protocol.messages import Carried, Origin, Packet
+from mercast.protocol.messages import Carried, Local, Origin, Packet
 from mercast.routing.destination.carriers import FIRST_GROUP, Carriers
 from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way
 from mercast.routing.destination.ways import Ways
@@ -29,6 +30,8 @@ class Place:
         """Those that subscriptions follow."""
         self.subscriptions = Tellings()
         """R-PRT."""
+        self.offers: Interests[Local | Carried, Interest] = Interests()
+        """Subscriptions that this broker tells of here: those of its own clients, at home, and those that it brings."""
         self.matcher = matcher
         """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
         self._laid: dict[Origin, tuple[Interest, int]] = {}
@@ -85,6 +88,8 @@ class Place:
                 Carried(origin, one.crossed) for origin in table for one in table.of(origin) if self._brings(one)
             }
             assert brought == {key for keys in table.brought.values() for key in keys}
+        made = {local for broker, local in made_here if not self.cluster.place}
+        assert self.offers.keys() == made | {key for keys in self.subscriptions.brought.values() for key in keys}
 
     def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
         """The destination list of each event."""

@@ -6,6 +6,8 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
 from mercast.content.interest import Advertisement, Interest
+from mercast.content.interests import Interests
+from mercast.overlay.exchange import Key
 from mercast.protocol.messages import Carried, Origin
 
 Crossed: TypeAlias = tuple[int, ...]
@@ -27,20 +29,19 @@ class Way(NamedTuple):
     value: Interest
 
 
-class Told(NamedTuple):
-    """What one broker tells of, by type."""
+class Told:
+    """What one broker tells of, as it says it."""
 
-    advertisements: dict[str | None, set[Origin]]
-    subscriptions: dict[str | None, set[Origin]]
+    def __init__(self) -> None:
+        self.advertisements: Interests[Key, Interest] = Interests()
+        self.subscriptions: Interests[Key, Interest] = Interests()
 
-    def of(self, value: Interest) -> dict[str | None, set[Origin]]:
+    def of(self, value: Interest) -> Interests[Key, Interest]:
         return self.advertisements if isinstance(value, Advertisement) else self.subscriptions
 
-    def drop(self, value: Interest, origin: Origin) -> None:
-        by_type = self.of(value)
-        by_type[value.type].discard(origin)
-        if not by_type[value.type]:
-            del by_type[value.type]
+    @property
+    def is_empty(self) -> bool:
+        return not self.advertisements and not self.subscriptions
 
 
 class Tellings:
