@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
+from math import isfinite
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -72,16 +73,15 @@ class Coding:
     def _encode_column(self, values: Sequence[Any], number: int, kinds: Array, low: Array, between: list[Any]) -> None:
         """Columns of one type at a time; what is left, value by value."""
         types = set(map(type, values))
-        if types == {float}:
+        if types == {float} and isfinite(sum(values)):  # then all of them are
+            kinds[:, number] = NUMBER
             low[:, number] = values
-            if np.isfinite(low[:, number]).all():
-                kinds[:, number] = NUMBER
-                return
-        elif types == {str}:
+            return
+        if types == {str}:
             kinds[:, number] = STRING
             low[:, number] = self.strings[number].code_all(values)
             return
-        elif types == {int} and min(values) >= -EXACT and max(values) <= EXACT:
+        if types == {int} and min(values) >= -EXACT and max(values) <= EXACT:
             kinds[:, number] = NUMBER
             low[:, number] = values
             return

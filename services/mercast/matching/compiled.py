@@ -59,6 +59,11 @@ class CompiledLoop:
             total += count
         return (parts[0] if len(parts) == 1 else np.concatenate(parts)), ends.tolist()
 
+    def sort(self, found: Found) -> Array:
+        """In place."""
+        _sort(found[0], np.array(found[1]))
+        return found[0]
+
 
 def _compile(function: Any) -> Any:
     try:
@@ -99,6 +104,14 @@ def _find(  # type: ignore[no-untyped-def]
         ends[event] = before + count
         event, word = event + 1, 0
     return event, word, count
+
+
+@_compile
+def _sort(ids, ends):  # type: ignore[no-untyped-def]
+    begin = 0
+    for end in ends:
+        ids[begin:end].sort()
+        begin = end
 
 
 @_inline

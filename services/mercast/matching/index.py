@@ -60,11 +60,11 @@ class Index:
 
     def match_many(self, events: Sequence[Attributes]) -> list[list[Any]]:
         """For each event, the ids of the filters that match, ascending."""
-        return [ids for found in self._found(events, once=False) for ids in self._table.ids_of(found)]
+        return [ids for found in self._found(events, once=False) for ids in self._table.ids_of(found, self._loop.sort)]
 
     def numbers_many(self, events: Sequence[Attributes]) -> Found:
         """As `match_many`, of ids that are all ints: event after event in one array, and where each event's end."""
-        return joined([self._table.numbers_of(found) for found in self._found(events, once=False)])
+        return joined([self._table.numbers_of(found, self._loop.sort) for found in self._found(events, once=False)])
 
     def destinations(self, attributes: Attributes) -> list[Any]:
         """The destinations with at least one filter that matches, ascending."""

@@ -3,6 +3,7 @@
 `compiled.py` has the same loop for numba. Loose slots are still to be evaluated by their filters.
 """
 
+from collections.abc import Callable
 from itertools import accumulate, chain
 from typing import TypeAlias
 
@@ -15,6 +16,9 @@ from mercast.matching.slots import Array
 
 Found: TypeAlias = tuple[Array, list[int]]
 """The slots found, event after event, and where each event's slots end."""
+
+Sort: TypeAlias = Callable[[Found], Array]
+"""Ids found, ascending within each event."""
 
 _FULL = ~np.uint64(0)
 
@@ -54,6 +58,10 @@ class NumpyLoop:
         candidates = [_candidates(bitmaps, [column[event] for column in rows]) for event in range(len(batch.kinds))]
         found = np.concatenate(candidates), np.cumsum([len(some) for some in candidates]).tolist()
         return kept(found, _pass(slots[found[0]], checks, events_of(found), batch))
+
+    def sort(self, found: Found) -> Array:
+        """Ids ascending within each event."""
+        return found[0][np.lexsort((found[0], events_of(found)))]
 
 
 def _candidates(bitmaps: Bitmaps, rows: list[int]) -> Array:

@@ -18,7 +18,7 @@ from mercast.matching.cells import Cells
 from mercast.matching.codes import KINDS, STRING, Strings
 from mercast.matching.coding import Coding
 from mercast.matching.layout import build
-from mercast.matching.loops import Found, events_of, kept
+from mercast.matching.loops import Found, Sort, events_of, kept
 from mercast.matching.slots import (
     CHECK,
     SLOT,
@@ -46,21 +46,6 @@ def _is_number(id: Hashable) -> bool:
 def _split(found: Found) -> list[list[Any]]:
     values, ends = found[0].tolist(), found[1]
     return [values[first:last] for first, last in zip([0, *ends], ends, strict=False)]
-
-
-def _sorted_by_event(ids: Array, event_of: Array) -> Array:
-    """Ids ascending within each event: as one number with the event's, where both fit; the shorter, the faster."""
-    if not len(ids):
-        return ids
-    least, most = int(ids.min()), int(ids.max())
-    width = (most - least).bit_length()
-    bits = width + int(event_of[-1]).bit_length()
-    if bits > 63:  # noqa: PLR2004
-        return ids[np.lexsort((ids, event_of))]
-    joined = ((event_of << width) | (ids - least)).astype(np.int64 if bits > 31 else np.int32, copy=False)  # noqa: PLR2004
-    joined.sort()
-    ids = (joined & ((1 << width) - 1)).astype(np.int64, copy=False) + least
-    return ids
 
 
 class Table:
@@ -112,19 +97,18 @@ class Table:
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def ids_of(self, found: Found) -> list[list[Any]]:
+    def ids_of(self, found: Found, sort: Sort) -> list[list[Any]]:
         """The ids of the slots' filters, event by event, ascending, each once though two of its boxes may match."""
         if self._other_ids:
             return [sorted({self._ids[slot] for slot in slots}) for slots in _split(found)]
-        return _split(self.numbers_of(found))
+        return _split(self.numbers_of(found, sort))
 
-    def numbers_of(self, found: Found) -> Found:
+    def numbers_of(self, found: Found, sort: Sort) -> Found:
         """The same of ids that are all ints, in one array."""
         slots, ends = found
-        ids = self._int_ids.rows[slots]
-        event_of = events_of(found)
-        ids = _sorted_by_event(ids, event_of)
+        ids = sort((self._int_ids.rows[slots], ends))
         if self._several_boxes:
+            event_of = events_of(found)
             new = np.ones(len(ids), np.bool_)
             new[1:] = (ids[1:] != ids[:-1]) | (event_of[1:] != event_of[:-1])
             return kept((ids, ends), new)
