@@ -32,7 +32,7 @@ $(READY): requirements.lock pyproject.toml
 test: $(READY) lint  ## everything: lint, types, import contract, all tests
 	@rm -rf $(TAPS)
 	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
-	$(TAPPED) $(BIN)/pytest -m spark
+	$(TAPPED) $(BIN)/pytest -n 2 --dist worksteal -m spark
 
 test-quick: $(READY)  ## the tests without the slow ones (under two minutes)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"

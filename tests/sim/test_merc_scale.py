@@ -15,7 +15,7 @@ def loaded(clusters, size):
 
 @pytest.mark.parametrize(
     ("clusters", "size", "events"),
-    [(4, 15, 300), pytest.param(10, 40, 300, marks=pytest.mark.slow)],
+    [(4, 15, 300), pytest.param(10, 20, 200, marks=pytest.mark.slow)],
 )
 def test_tables_and_lists_are_bounded_by_the_size_of_a_cluster(clusters, size, events):
     world = loaded(clusters, size)

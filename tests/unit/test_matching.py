@@ -42,7 +42,7 @@ def same_answers(index, scan, some_events):
 
 
 @both_loops
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(filters, max_size=12), st.lists(events, min_size=1, max_size=6))
 def test_index_equals_scan(compiled, some_filters, some_events):
     same_answers(filled(Index(compiled=compiled), some_filters), filled(Scan(), some_filters), some_events)
@@ -58,7 +58,7 @@ steps = st.lists(
 
 
 @both_loops
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(filters, max_size=30), steps)
 def test_index_equals_scan_while_filters_come_and_go(compiled, first, steps):
     index, scan = filled(Index(compiled=compiled), first), filled(Scan(), first)

@@ -160,7 +160,7 @@ def share(setting: Setting) -> float:
 
 def length(setting: Setting) -> int:
     """Events in a run."""
-    return setting.size(20_000, 4_000)
+    return setting.size(20_000, 2_000)
 
 
 def curves(setting: Setting) -> Figure:
