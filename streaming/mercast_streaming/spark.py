@@ -48,16 +48,19 @@ def session(
     master: str = "local[2]",
     *,
     jars: Path | None = None,
+    kafka: bool = True,
     store: str = "hdfs",
     conf: Mapping[str, str] | None = None,
     name: str = "mercast",
 ) -> SparkSession:
-    """`jars` is a folder with the Kafka connector, which Spark else fetches itself; `conf` has the last word."""
+    """`jars` is a folder with the Kafka connector, which Spark else fetches itself, unless it is not to speak with
+    Kafka; `conf` has the last word."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     local = _LOCAL if master.startswith("local") else {}
-    if jars is None:
+    connector: dict[str, str] = {}
+    if kafka and jars is None:
         connector = {"spark.jars.packages": f"org.apache.spark:spark-sql-kafka-0-10_2.13:{VERSION}"}
-    else:
+    elif jars is not None:
         own = {jar.name for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
         others = sorted(str(jar) for jar in jars.glob("*.jar") if jar.name not in own)
         connector = {"spark.jars": ",".join(others)}

@@ -1,4 +1,5 @@
-"""One Spark and one Kafka for all tests here. They are marked `spark`, and run in one process after all others."""
+"""One Spark and one Kafka for all tests of a process. They are marked `spark`, and run after all others.
+A second process has its own: Spark plans on one core what the other could do meanwhile."""
 
 import os
 from contextlib import ExitStack

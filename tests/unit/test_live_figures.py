@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from mercast.cli.spark_flags import pairs
+from mercast.cli.with_spark import pairs
 from mercast_streaming import live, synthetic
 from mercast_streaming.figures import CELLS, SCHEMA, Sum, as_json, figures, key_json
 from mercast_streaming.show import Newest

@@ -1,6 +1,5 @@
 """`mercast audit`: who should have got what, found out anew from the taps by Spark, beside who did."""
 
-import os
 import sys
 import time
 from contextlib import ExitStack
@@ -14,17 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from mercast.cli.local import interruptible
-from mercast.cli.spark_flags import pairs, tell
+from mercast.cli.with_spark import pairs, started, tell
 from mercast.kafka import KafkaError
-from mercast.kafka.jars import connector, find_jars
-from mercast.kafka.java import find_java
 from mercast_streaming.audit.evaluate import SETTINGS
 from mercast_streaming.audit.job import Setting
 from mercast_streaming.audit.job import audit as run_audit
 from mercast_streaming.audit.page import page
 from mercast_streaming.audit.reading import from_files, from_kafka
 from mercast_streaming.audit.report import CLEAN, WRONG, Report, headline, steps, summary
-from mercast_streaming.spark import VERSION, SparkError, session
+from mercast_streaming.spark import SparkError
 
 Pairs = Annotated[list[str], Parameter(negative="")]
 _SHOWN = 20
@@ -126,11 +123,7 @@ def _run(
     try:
         with ExitStack() as ends:
             ends.enter_context(interruptible())
-            java = find_java(tell)
-            os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
-            jars = find_jars(java, tell, connector(VERSION))
-            tell("starting Spark")
-            spark = session(master, jars=jars, conf=options, name="mercast audit")
+            spark = started(master, kafka=in_kafka, conf=options, name="mercast audit")
             ends.callback(spark.stop)
             tell("reading")
             taps = from_kafka(spark, server, prefix, kafka_conf) if in_kafka else from_files(spark, folder)

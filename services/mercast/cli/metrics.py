@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from contextlib import ExitStack
@@ -15,14 +14,12 @@ from rich.console import Console
 from rich.live import Live
 
 from mercast.cli.local import interruptible
-from mercast.cli.spark_flags import pairs, tell
+from mercast.cli.with_spark import pairs, started
 from mercast.kafka import KafkaError
-from mercast.kafka.jars import connector, find_jars
-from mercast.kafka.java import find_java
 from mercast_streaming.figures import Figures, as_json
 from mercast_streaming.live import PROBLEMS, SPARK, Setting, start
 from mercast_streaming.show import Newest
-from mercast_streaming.spark import VERSION, SparkError, session
+from mercast_streaming.spark import SparkError
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +91,6 @@ def metrics(
     try:
         with ExitStack() as ends:
             ends.enter_context(interruptible())
-            java = find_java(tell)
-            os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
-            jars = find_jars(java, tell, connector(VERSION))
             place = checkpoint or ends.enter_context(TemporaryDirectory(prefix="mercast-metrics-"))
             setting = Setting(
                 kafka=kafka, checkpoint=place, history=history, taps=f"{prefix}.taps", metrics=f"{prefix}.metrics",
@@ -105,8 +99,7 @@ def metrics(
             )  # fmt: skip
             if not kafka_settings:  # which are in Spark's words, not in ours
                 _check_topics(setting)
-            tell("starting Spark")
-            spark = session(master, jars=jars, store=store, conf=SPARK | spark_settings, name="mercast metrics")
+            spark = started(master, store=store, conf=SPARK | spark_settings, name="mercast metrics")
             ends.callback(spark.stop)
             _run(spark, setting, brokers, ends)
     except (KafkaError, SparkError) as error:
