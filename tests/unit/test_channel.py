@@ -30,6 +30,9 @@ class Ears:
         if self.answers and key[0] != "answer":
             self.exchange.tell(peer, ("answer", *key), value, cause)
 
+    def repeated(self, peer, key, value, _cause):
+        assert self.tables[peer][key] == value
+
     def completed(self, peer, incarnation):
         self.completions.append((incarnation, set(self.tables.get(peer, ()))))
 
@@ -400,7 +403,13 @@ def test_a_peer_has_said_everything_when_nothing_is_left_of_what_it_said_before(
         one.receive(message, pair.now)
     for message in (*one.messages(pair.now), late):
         two.receive(message, pair.now)
+    assert (2, set()) not in pair.ears[2].completions  # by now, and a request that concerns it is to wait
+    request = Request("client", 1)
+    two.open(request)
+    two.wait_for_all(1, request)
+    two.close_if_settled(request)
     pair.run(10)
+    assert two.settled == [request]
     assert pair.ears[2].tables[1] == {}
     assert [said for incarnation, said in pair.ears[2].completions if incarnation == 2] == [set()]
 

@@ -62,6 +62,9 @@ class Listener(Protocol):
 
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
 
+    def repeated(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
+        """It says what it has said before: it starts anew, and may have been restarted."""
+
     def completed(self, peer: int, incarnation: int) -> None:
         """It has said everything in this incarnation, and nothing is left of what it said before."""
 
@@ -271,13 +274,14 @@ class Exchange:
                 if key not in said:
                     said.put(key, value)
                     self._listener.heard(peer, key, value, cause)
+                else:
+                    self._listener.repeated(peer, key, value, cause)
             case Drop(key):
                 if key in said:
                     self._unheard(said, peer, key, cause)
             case Complete():
                 said.complete()
                 self._end_if_repeated(channel, said, cause)
-                self._end_waiting_for_all(channel)
         self.close_if_settled(cause)
         if cause in self._open:
             self._since[cause] = now
@@ -289,6 +293,7 @@ class Exchange:
             for key in said.end():
                 self._unheard(said, channel.peer, key, cause)
             self._listener.completed(channel.peer, channel.heard[0])
+            self._end_waiting_for_all(channel)
 
     def _unheard(self, said: Said, peer: int, key: Key, cause: Cause) -> None:
         value = said[key]

@@ -173,6 +173,9 @@ class Overlaid(ABC):
     @abstractmethod
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None: ...
 
+    def repeated(self, peer: int, value: Any, cause: Cause) -> None:  # noqa: B027
+        """A peer says again what it has said before."""
+
     def completed(self, peer: int) -> None:  # noqa: B027
         """A peer has said everything, since it was met."""
 
@@ -455,6 +458,10 @@ class _Listening:
     def unheard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         if not isinstance(key, Statement):  # which are never taken back
             self._core.unheard(peer, key, value, cause)
+
+    def repeated(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
+        if not isinstance(key, Statement):
+            self._core.repeated(peer, value, cause)
 
     def completed(self, peer: int, incarnation: int) -> None:
         self._core.heard_all(peer, incarnation)

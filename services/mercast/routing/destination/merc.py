@@ -154,6 +154,11 @@ class MERC(ListRouting):
         if self._told[peer].is_empty:
             del self._told[peer]
 
+    def repeated(self, peer: int, value: Any, cause: Cause) -> None:
+        """Started anew it advertises as before, and is told of subscriptions that were taken back when it was met."""
+        if isinstance(value, Advertisement):
+            self._review(peer, [value], cause)
+
     def completed(self, _peer: int) -> None:
         self.overlay_changed()
 
