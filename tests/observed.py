@@ -34,6 +34,7 @@ class Link:
     address: str
     queued: int = 0
     version: int = 1
+    received: int = 0
 
 
 @dataclass

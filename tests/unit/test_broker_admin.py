@@ -82,6 +82,34 @@ def test_the_index_names_what_there_is_and_nothing_can_be_changed():
         assert get(address, "/nowhere")[0] == 404
 
 
+def test_counters_tell_what_was_done_and_how_it_is():
+    broker = standing(Pair(), links={2: Link("h:9", 70, received=8)}, sessions={"a": Session("a", "h:3", 5)})
+    broker.counters.published, broker.counters.received = 7, 8
+    broker.counters.dropped["no route"] = 2
+    with served(broker) as address:
+        said = get_json(address, "/counters")
+    assert said["counted"].pop("cpu_us") > 0
+    assert said == {
+        "broker": 1,
+        "incarnation": 100,
+        "cluster": "default",
+        "strategy": "ddbr",
+        "ready": True,
+        "reason": "",
+        "draining": False,
+        "counted": {"published": 7, "received": 8} | dict.fromkeys(
+            ("forwarded", "delivered", "bytes_in", "bytes_out", "bytes_to_clients"), 0
+        ),
+        "dropped": {"no route": 2},
+        "clients": 1,
+        "subscriptions": 0,
+        "advertisements": 0,
+        "types": 0,
+        "queued_bytes": 75,
+        "links": [{"neighbour": 2, "received": 8, "queued_bytes": 70}],
+    }  # fmt: skip
+
+
 def test_the_overlay_as_the_broker_sees_it():
     pair = Pair()
     pair.measure(rtt=0.00025, clock_offset=-0.0015)

@@ -14,6 +14,7 @@ from mercast import __version__
 from mercast.broker.about import configuration, versions
 from mercast.broker.addresses import Address
 from mercast.broker.admin_door import Entrance
+from mercast.broker.counted import counted
 from mercast.broker.lag import LagProbe
 from mercast.broker.metrics import registry
 from mercast.broker.observed import Observed
@@ -39,6 +40,7 @@ mercast {__version__}, broker {{id}} of cluster {{cluster}}
 /metrics        for Prometheus
 /overlay        this broker, members, links, and the overlay as it sees it, as JSON
 /tables         how much its tables hold, as JSON; /tables?full=1 lists it, up to {MOST_ROWS} rows of each
+/counters       what it has done since its start, and how it is, as JSON: little, for those who ask every second
 /config         the configuration that counts, without secrets, as JSON
 /versions       of mercast, its wire, Python and packages, as JSON
 /stimuli        the last stimuli, a line of JSON each, for mercast lab replay: attributes of events are among them
@@ -87,6 +89,7 @@ class Admin:
             "/metrics": self._prometheus,
             "/overlay": self._overlay,
             "/tables": self._tables,
+            "/counters": self._counters,
             "/config": self._config,
             "/versions": self._versions,
             "/stimuli": self._stimuli,
@@ -134,6 +137,9 @@ class Admin:
         if full not in ("0", "1"):
             return web.Response(status=web.HTTPBadRequest.status_code, text=f"full={full}: expected 0 or 1\n")
         return _json(tables(self._broker, full == "1"))
+
+    async def _counters(self, _: web.Request) -> web.StreamResponse:
+        return _json(counted(self._broker))
 
     async def _config(self, _: web.Request) -> web.StreamResponse:
         return _json(configuration(self._broker))

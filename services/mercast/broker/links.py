@@ -282,6 +282,7 @@ class Link(OutgoingLink):
     def _note(self, message: Message, body: bytes) -> None:
         if type(message) is Forward:
             self.broker.counters.received += len(message.packets)
+            self.received += len(message.packets)
             if len(message.packets) < events_in(body):
                 self.broker.counters.dropped["unreadable"] += events_in(body) - len(message.packets)
         elif type(message) is HeartBeat and message.echo is not None:

@@ -36,6 +36,10 @@ class ObservedLink(Protocol):
     def queued(self) -> int:
         """Bytes that wait to be written."""
 
+    @property
+    def received(self) -> int:
+        """Events that came by it."""
+
 
 class ObservedMember(Protocol):
     @property

@@ -118,6 +118,9 @@ class Outgoing(asyncio.Protocol, ABC):
 
 
 class OutgoingLink(Outgoing):
+    received = 0
+    """Events that came."""
+
     @abstractmethod
     def send(self, messages: Iterable[Message]) -> None: ...
 

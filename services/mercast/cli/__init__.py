@@ -33,6 +33,7 @@ _COMMANDS = {
         ("demo", "demo.command:demo", "Brokers, publishers and subscribers at work, for a short while."),
         ("bench", "bench:app", "Measure speed, beside a yardstick in the same run."),
         ("metrics", "metrics:metrics", "Show live metrics of brokers, from their taps in Kafka, by Spark."),
+        ("dashboard", "dashboard:dashboard", "Serve a live page of brokers, links, rates and figures."),
         ("audit", "audit:audit", "Check every delivery of brokers, from their taps, by Spark."),
         ("lab", "lab:app", "Run the papers' experiments; replay a recorded broker."),
     ],
@@ -43,7 +44,9 @@ for _group, _commands in _COMMANDS.items():
     for _name, _place, _help in _commands:
         app.command(f"mercast.cli.{_place}", name=_name, help=_help, group=_group)
 
-_EXTRAS = {"networkx": "lab", "plotly": "lab", "aiokafka": "kafka", "pyspark": "streaming"}
+_EXTRAS = {
+    "networkx": "lab", "plotly": "lab", "pyarrow": "dashboard", "aiokafka": "kafka", "pyspark": "streaming"
+}  # fmt: skip
 """What brings a library, where it is not the broker's extra."""
 
 

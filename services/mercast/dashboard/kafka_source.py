@@ -1,0 +1,147 @@
+"""What comes by Kafka: ticks and rows about events from now on, control state since the last snapshots, windows of two
+hours.
+
+Whatever goes wrong is told, and tried again. Who cannot keep up goes on with the newest: the rest is counted.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from mercast.dashboard.missing import AWAY, EMPTY, THERE, Source
+from mercast.dashboard.view import State
+from mercast.protocol.columns import VERSION
+from mercast.taps.connecting import connection
+from mercast.taps.settings import TapSettings
+
+log = logging.getLogger(__name__)
+
+_AGAIN = 2.0
+"""Seconds until the next try."""
+_LOOK = 5.0
+"""Between looks whether topics have been made or have more partitions, and how far behind this reader is."""
+_SNAPSHOTS = 11 * 60
+"""Seconds: brokers tell all control state every ten minutes."""
+_HISTORY = 2 * 3600
+_BEHIND = 10_000
+"""Milliseconds by Kafka's clock that taps may be late before they are left out."""
+_AT_ONCE = 200
+"""Messages that are taken before others have their turn."""
+_CONTROL_BACK, _WINDOWS_BACK = _SNAPSHOTS * 1_000, _HISTORY * 1_000
+
+
+class KafkaSource:
+    def __init__(self, settings: TapSettings, state: State) -> None:
+        self._settings, self._state = settings, state
+        self._where = settings.servers
+        self._topics = {settings.taps: self._tap, settings.control: self._control, settings.metrics: self._metrics}
+
+    async def run(self) -> None:
+        told = self._state.told
+        told.kafka = Source(AWAY, self._where, "connecting")
+        while True:
+            try:
+                await self._read()
+            except (KafkaError, OSError) as error:
+                why = str(error) or type(error).__name__
+                if told.kafka.state != AWAY or told.kafka.why == "connecting":
+                    log.warning("no Kafka at %s: %s", self._where, why)
+                told.kafka = Source(AWAY, self._where, why)
+            await asyncio.sleep(_AGAIN)
+
+    async def _read(self) -> None:
+        consumer = AIOKafkaConsumer(
+            **connection(self._settings),
+            enable_auto_commit=False,
+            request_timeout_ms=10_000,
+            max_partition_fetch_bytes=4 << 20,
+        )
+        await consumer.start()
+        try:
+            read: set[TopicPartition] = set()
+            while True:
+                places = await self._partitions(consumer)
+                state = THERE if places else EMPTY
+                self._state.told.kafka = Source(
+                    state, self._where, "" if places else f"no topics {self._settings.prefix}.*"
+                )
+                if places - read:
+                    positions = {place: await consumer.position(place) for place in read}
+                    consumer.assign(places)
+                    for place, position in positions.items():
+                        consumer.seek(place, position)
+                    await self._begin(consumer, places - read)
+                    read = places
+                if read:
+                    await self._take_for(consumer, _LOOK)
+                else:
+                    await asyncio.sleep(_AGAIN)
+        finally:
+            await consumer.stop()
+
+    async def _partitions(self, consumer: AIOKafkaConsumer) -> set[TopicPartition]:
+        """Asked anew each time: that Kafka answers is known only by asking."""
+        there = await asyncio.wait_for(consumer.topics(), _LOOK * 2)
+        names = [topic for topic in self._topics if topic in there]
+        return {
+            TopicPartition(topic, number) for topic in names for number in consumer.partitions_for_topic(topic) or ()
+        }
+
+    async def _begin(self, consumer: AIOKafkaConsumer, places: set[TopicPartition]) -> None:
+        """Each topic where it is of use: at its end, or some time back."""
+        now = int(time.time() * 1_000)
+        back = {self._settings.control: now - _CONTROL_BACK, self._settings.metrics: now - _WINDOWS_BACK}
+        await consumer.seek_to_end(*places)
+        wanted = {place: back[place.topic] for place in places if place.topic in back}
+        found = await consumer.offsets_for_times(wanted) if wanted else {}
+        for place, offset in found.items():
+            if offset is not None:
+                consumer.seek(place, offset.offset)
+
+    async def _take_for(self, consumer: AIOKafkaConsumer, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            batches = await consumer.getmany(timeout_ms=max(1, int(left * 1_000)), max_records=_AT_ONCE)
+            for place, messages in batches.items():
+                take = self._topics[place.topic]
+                for message in messages:
+                    self._state.told.bytes += len(message.value or b"")
+                    self._take(take, message.value)
+                if place.topic == self._settings.taps and time.time() * 1_000 - messages[-1].timestamp > _BEHIND:
+                    await self._skip(consumer, place)
+            await asyncio.sleep(0)
+
+    async def _skip(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> None:
+        """To the newest, if this reader is what is late."""
+        before = await consumer.position(place)
+        await consumer.seek_to_end(place)
+        self._state.told.skipped += max(0, await consumer.position(place) - before)
+
+    def _take(self, take: Any, value: bytes | None) -> None:
+        """Nonsense must not end the reading: it is counted."""
+        if value is None:
+            return
+        try:
+            message = orjson.loads(value)
+            if message.get("version", VERSION) <= VERSION:
+                take(value, message)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+            self._state.told.unreadable += 1
+
+    def _tap(self, value: bytes, message: Mapping[str, Any]) -> None:
+        now = time.monotonic()
+        self._state.told.last_tap = now
+        self._state.recent.take(value, message)
+        self._state.brokers.take_tap(message, now)
+
+    def _control(self, _: bytes, message: Mapping[str, Any]) -> None:
+        self._state.brokers.take_control(message, time.monotonic())
+
+    def _metrics(self, _: bytes, message: Mapping[str, Any]) -> None:
+        self._state.figures.take(message)
