@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from mercast.dashboard.missing import AWAY, EMPTY, THERE, Source
@@ -26,11 +27,16 @@ _AGAIN = 2.0
 """Seconds until the next try."""
 _LOOK = 5.0
 """Between looks whether topics have been made or have more partitions, and how far behind this reader is."""
+_WITHIN = 10_000
+"""Milliseconds for an answer."""
 _SNAPSHOTS = 11 * 60
 """Seconds: brokers tell all control state every ten minutes."""
 _HISTORY = 2 * 3600
 _BEHIND = 10_000
 """Milliseconds by Kafka's clock that taps may be late before they are left out."""
+_NEWS = 60_000
+_OF_BROKER = b'"broker":'
+"""In the key of a window."""
 _AT_ONCE = 200
 """Messages that are taken before others have their turn."""
 _CONTROL_BACK, _WINDOWS_BACK = _SNAPSHOTS * 1_000, _HISTORY * 1_000
@@ -48,7 +54,7 @@ class KafkaSource:
         while True:
             try:
                 await self._read()
-            except (KafkaError, OSError) as error:
+            except (KafkaError, OSError, TimeoutError) as error:
                 why = str(error) or type(error).__name__
                 if told.kafka.state != AWAY or told.kafka.why == "connecting":
                     log.warning("no Kafka at %s: %s", self._where, why)
@@ -56,42 +62,47 @@ class KafkaSource:
             await asyncio.sleep(_AGAIN)
 
     async def _read(self) -> None:
+        shared = connection(self._settings)
+        admin = AIOKafkaAdminClient(**shared, request_timeout_ms=_WITHIN)
         consumer = AIOKafkaConsumer(
-            **connection(self._settings),
-            enable_auto_commit=False,
-            request_timeout_ms=10_000,
-            max_partition_fetch_bytes=4 << 20,
+            **shared, enable_auto_commit=False, request_timeout_ms=_WITHIN, max_partition_fetch_bytes=4 << 20
         )
-        await consumer.start()
         try:
+            await admin.start()
+            await consumer.start()
             read: set[TopicPartition] = set()
             while True:
-                places = await self._partitions(consumer)
-                state = THERE if places else EMPTY
-                self._state.told.kafka = Source(
-                    state, self._where, "" if places else f"no topics {self._settings.prefix}.*"
-                )
-                if places - read:
-                    positions = {place: await consumer.position(place) for place in read}
-                    consumer.assign(places)
-                    for place, position in positions.items():
-                        consumer.seek(place, position)
-                    await self._begin(consumer, places - read)
-                    read = places
-                if read:
-                    await self._take_for(consumer, _LOOK)
-                else:
-                    await asyncio.sleep(_AGAIN)
+                read = await self._follow(consumer, read, await self._partitions(admin))
+                await self._take_for(consumer, _LOOK)
         finally:
             await consumer.stop()
+            await admin.close()
 
-    async def _partitions(self, consumer: AIOKafkaConsumer) -> set[TopicPartition]:
+    async def _partitions(self, admin: AIOKafkaAdminClient) -> set[TopicPartition]:
         """Asked anew each time: that Kafka answers is known only by asking."""
-        there = await asyncio.wait_for(consumer.topics(), _LOOK * 2)
-        names = [topic for topic in self._topics if topic in there]
-        return {
-            TopicPartition(topic, number) for topic in names for number in consumer.partitions_for_topic(topic) or ()
+        there = await asyncio.wait_for(admin.describe_topics(list(self._topics)), _LOOK * 2)
+        found = {
+            TopicPartition(one["topic"], part["partition"])
+            for one in there
+            if not one["error_code"]
+            for part in one["partitions"]
         }
+        why = "" if found else f"it has no topics {self._settings.prefix}.*"
+        self._state.told.kafka = Source(THERE if found else EMPTY, self._where, why)
+        return found
+
+    async def _follow(
+        self, consumer: AIOKafkaConsumer, read: set[TopicPartition], there: set[TopicPartition]
+    ) -> set[TopicPartition]:
+        """Those that are read from now on."""
+        if there <= read:
+            return read
+        positions = {place: await consumer.position(place) for place in read}
+        consumer.assign(there | read)
+        for place, position in positions.items():
+            consumer.seek(place, position)
+        await self._begin(consumer, there - read)
+        return there | read
 
     async def _begin(self, consumer: AIOKafkaConsumer, places: set[TopicPartition]) -> None:
         """Each topic where it is of use: at its end, or some time back."""
@@ -105,6 +116,9 @@ class KafkaSource:
                 consumer.seek(place, offset.offset)
 
     async def _take_for(self, consumer: AIOKafkaConsumer, seconds: float) -> None:
+        if not consumer.assignment():
+            await asyncio.sleep(_AGAIN)
+            return
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             batches = await consumer.getmany(timeout_ms=max(1, int(left * 1_000)), max_records=_AT_ONCE)
@@ -112,10 +126,16 @@ class KafkaSource:
                 take = self._topics[place.topic]
                 for message in messages:
                     self._state.told.bytes += len(message.value or b"")
-                    self._take(take, message.value)
+                    if not self._is_old_news(message):
+                        self._take(take, message.value)
                 if place.topic == self._settings.taps and time.time() * 1_000 - messages[-1].timestamp > _BEHIND:
                     await self._skip(consumer, place)
             await asyncio.sleep(0)
+
+    def _is_old_news(self, message: Any) -> bool:
+        """Of brokers only the newest window is kept: of an hour's, most need not even be read."""
+        of_broker = message.topic == self._settings.metrics and _OF_BROKER in (message.key or b"")
+        return of_broker and time.time() * 1_000 - message.timestamp > _NEWS
 
     async def _skip(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> None:
         """To the newest, if this reader is what is late."""

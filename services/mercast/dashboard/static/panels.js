@@ -50,7 +50,7 @@ export function missing(list) {
   told = now;
   at("missing").hidden = !list.length;
   at("missing").replaceChildren(...list.map(({ what, why, commands }) => make("div", {},
-    make("p", {}, make("strong", {}, `${what}: not there. `), why),
+    make("p", {}, make("strong", {}, `Not there: ${what[0].toLowerCase()}${what.slice(1)}. `), why),
     make("ul", { "aria-label": "Commands that start it" }, ...commands.map((command) => make("li", {}, make("code", {}, command)))))));
 }
 
