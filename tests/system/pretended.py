@@ -54,7 +54,9 @@ class Pretended:
     async def publish(self, event, way, client="reader"):
         """An event that goes from broker to broker along this way, and is delivered at its end."""
         at = time.time_ns()
-        await self._write(self.settings.taps, way[0], [rows.Published(event, at, "stock.quote", None, 1, 10, 0, "writer")])
+        await self._write(
+            self.settings.taps, way[0], [rows.Published(event, at, "stock.quote", None, 1, 10, 0, "writer")]
+        )
         for hops, (before, broker) in enumerate(zip(way, way[1:], strict=False), 1):
             last = broker == way[-1]
             said = [rows.Copied(event, at, before, hops, 1, 1, last, last)]

@@ -29,8 +29,8 @@ _LOOK = 5.0
 """Between looks whether topics have been made or have more partitions, and how far behind this reader is."""
 _WITHIN = 10_000
 """Milliseconds for an answer."""
-_SNAPSHOTS = 11 * 60
-"""Seconds: brokers tell all control state every ten minutes."""
+_SNAPSHOTS = 20 * 60
+"""Seconds: brokers tell all control state every ten minutes; twice that, for clocks differ."""
 _HISTORY = 2 * 3600
 _BEHIND = 10_000
 """Milliseconds by Kafka's clock that taps may be late before they are left out."""

@@ -18,6 +18,8 @@ _MOVED = 0.2
 """Share of links that have changed before the picture does."""
 
 _MARGIN = 0.06
+_WHOLE = 0.5
+"""The radius of the only cluster."""
 _ITERATIONS = 80
 _DIGITS = 4
 _PAIR = 2
@@ -69,7 +71,7 @@ def _circles(clusters: Mapping[int, str]) -> list[Circle]:
     """Their areas are as the numbers of their brokers; around a middle, the largest circles that do not touch."""
     names = sorted(set(clusters.values()))
     if len(names) <= 1:
-        return [Circle(name, 0.5, 0.5, 0.5) for name in names]
+        return [Circle(name, 0.5, 0.5, _WHOLE) for name in names]
     sizes = {name: sqrt(sum(one == name for one in clusters.values())) for name in names}
     largest = max(sizes.values())
     share = sin(pi / len(names))
@@ -97,7 +99,19 @@ def _inside(circle: Circle, members: list[int], links: list[Pair], before: Drawn
     found = nx.spring_layout(
         graph, pos=begin, iterations=iterations, seed=1, k=2.2 / sqrt(len(members)), method="force"
     )
-    return _scaled(circle, {id: (float(x), float(y)) for id, (x, y) in found.items()})
+    places = {id: (float(x), float(y)) for id, (x, y) in found.items()}
+    return _stretched(places) if circle.radius == _WHOLE else _scaled(circle, places)
+
+
+def _stretched(places: Mapping[int, Place]) -> dict[int, Place]:
+    """A cluster that is alone has the whole square."""
+    columns = zip(*places.values(), strict=True)
+    (left, width), (top, height) = ((min(one), max(one) - min(one) or 1.0) for one in columns)
+    room = 1 - 2 * _MARGIN
+    return {
+        id: (_round(_MARGIN + room * (x - left) / width), _round(_MARGIN + room * (y - top) / height))
+        for id, (x, y) in places.items()
+    }
 
 
 def _scaled(circle: Circle, places: Mapping[int, Place]) -> dict[int, Place]:

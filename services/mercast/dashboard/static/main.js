@@ -10,7 +10,7 @@ const at = (id) => document.getElementById(id);
 const choices = { cluster: at("cluster"), strategy: at("strategy"), minutes: at("minutes") };
 const REDRAWN = { 5: 1, 15: 3, 60: 10, 120: 20 }; // seconds: what moves by less than a pixel is not drawn
 
-let chosen = null, shape = null, beats = 0, drawing = 0, last = null, dead = null;
+let chosen = null, shape = null, beats = 0, spent = 0, drawing = null, last = null, dead = null;
 
 const overlay = new Overlay(at("overlay"), choose);
 const table = new panels.Table(at("brokers").querySelector("tbody"), choose);
@@ -21,7 +21,7 @@ function timed(work) {
   return (data) => {
     const began = performance.now();
     work(data);
-    drawing += performance.now() - began;
+    spent += performance.now() - began;
   };
 }
 
@@ -54,7 +54,9 @@ function takePulse(pulse) {
   if (at("windows").open && charts.history) panels.windows(charts.history.figures);
   if (chosen !== null && beats % 2 === 0) showBroker();
   speak(mine, pulse);
-  panels.footer(pulse, stream.rate, drawing / Math.max(beats, 1));
+  drawing = drawing === null ? spent : drawing + (spent - drawing) / 10;
+  spent = 0;
+  panels.footer(pulse, stream.rate, drawing);
 }
 
 /** What somebody who does not see the page should hear of: brokers that die and come back. */

@@ -25,6 +25,7 @@ export class Overlay {
     this.told = told;
     this.places = new Map(told.brokers.map(([id, , , , x, y]) => [id, [x * SIDE, y * SIDE]]));
     this.radius = Math.max(9, Math.min(26, 150 / Math.sqrt(Math.max(told.brokers.length, 1)) * (told.clusters.length > 1 ? 0.8 : 1)));
+    this.widest = Math.max(2.5, Math.min(9, this.radius * 12 / Math.max(12, told.links.length / Math.max(told.brokers.length, 1) * 8)));
     this.drawClusters();
     this.drawLinks();
     this.drawBrokers();
@@ -82,8 +83,9 @@ export class Overlay {
     this.links.forEach((link, place) => {
       const [into, out] = rates[place] ?? [null, null];
       const known = into !== null || out !== null, total = (into ?? 0) + (out ?? 0);
-      const width = this.radius / 16 * (total ? 2 + 9 * Math.sqrt(total / most) : 1.8);
-      mark(link.line, "stroke-width", width.toFixed(1));
+      const size = total ? Math.sqrt(total / most) : 0;
+      mark(link.line, "stroke-width", (1.3 + size * this.widest).toFixed(1));
+      mark(link.line, "stroke-opacity", total && link.state === "up" ? (0.3 + 0.5 * size).toFixed(2) : null);
       mark(link.line, "data-busy", total > 0 && link.state === "up" ? 1 : null);
       put(link.label, total ? rate(total) : "");
       put(link.title, `${link.one} – ${link.other}: ${link.state}${known ? `, ${rate(total)} events/s` : ""}`);
