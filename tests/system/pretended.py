@@ -1,6 +1,7 @@
 """Brokers that are only rows, and windows that no Spark has made: in the words of those who write the real ones."""
 
 import time
+from itertools import pairwise
 
 from aiokafka import AIOKafkaProducer
 
@@ -57,7 +58,7 @@ class Pretended:
         await self._write(
             self.settings.taps, way[0], [rows.Published(event, at, "stock.quote", None, 1, 10, 0, "writer")]
         )
-        for hops, (before, broker) in enumerate(zip(way, way[1:], strict=False), 1):
+        for hops, (before, broker) in enumerate(pairwise(way), 1):
             last = broker == way[-1]
             said = [rows.Copied(event, at, before, hops, 1, 1, last, last)]
             said += [rows.Delivered(event, at, client, (1,), hops)] if last else []

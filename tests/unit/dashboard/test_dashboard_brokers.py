@@ -28,9 +28,9 @@ def state(brokers, id, now, away=frozenset()):
 def counters(broker, incarnation=1, links=(), dropped=None, **counted):
     names = ("published", "received", "forwarded", "delivered", "bytes_in", "bytes_out", "bytes_to_clients", "cpu_us")
     return {
-        "broker": broker, "incarnation": incarnation, "cluster": "west", "strategy": "ddbr", "ready": True, "reason": "",
-        "draining": False, "counted": dict.fromkeys(names, 0) | counted, "dropped": dropped or {}, "clients": 2,
-        "subscriptions": 3, "advertisements": 4, "types": 5, "queued_bytes": 6,
+        "broker": broker, "incarnation": incarnation, "cluster": "west", "strategy": "ddbr", "ready": True,
+        "reason": "", "draining": False, "counted": dict.fromkeys(names, 0) | counted, "dropped": dropped or {},
+        "clients": 2, "subscriptions": 3, "advertisements": 4, "types": 5, "queued_bytes": 6,
         "links": [{"neighbour": one, "received": many, "queued_bytes": 7} for one, many in links],
     }  # fmt: skip
 

@@ -28,10 +28,10 @@ MESSAGES = [
 ]
 PATH = [
     {"kind": "published", "broker": 1, "at": 100, "time": 100, "type": "stock.quote", "destinations": 2, "matches": 0},
-    {"kind": "received", "broker": 2, "at": 500, "time": 100, "hops": 1, "list_length": 2, "copy": 1, "interested": False,
-     "made": 0, "neighbour": 1},
-    {"kind": "received", "broker": 3, "at": 900, "time": 100, "hops": 2, "list_length": 1, "copy": 1, "interested": True,
-     "made": 0, "neighbour": 2},
+    {"kind": "received", "broker": 2, "at": 500, "time": 100, "hops": 1, "list_length": 2, "copy": 1,
+     "interested": False, "made": 0, "neighbour": 1},
+    {"kind": "received", "broker": 3, "at": 900, "time": 100, "hops": 2, "list_length": 1, "copy": 1,
+     "interested": True, "made": 0, "neighbour": 2},
     {"kind": "delivered", "broker": 3, "at": 900, "time": 100, "hops": 2, "copy": 1, "client": "c"},
 ]  # fmt: skip
 
