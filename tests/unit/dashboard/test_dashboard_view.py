@@ -22,14 +22,14 @@ def seen(state, now):
     return loads(state.overlay()), loads(state.pulse(Choice(), {}))
 
 
-def ring(many):
+def ring(many, now=1.0):
     state = State()
     state.told.kafka = Source(THERE, "k:1")
     for id in range(1, many + 1):
         before, after = (id - 2) % many + 1, id % many + 1
-        state.brokers.take_control(said(id, rows.Linked(before, 1), rows.Linked(after, 1)), 1.0)
-        state.brokers.take_tap(said(id, tick(published=2 * id)), 1.0)
-    state.told.last_tap = 1.0
+        state.brokers.take_control(said(id, rows.Linked(before, 1), rows.Linked(after, 1)), now)
+        state.brokers.take_tap(said(id, tick(published=2 * id)), now)
+    state.told.last_tap = now
     return state
 
 
