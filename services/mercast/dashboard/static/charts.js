@@ -44,17 +44,19 @@ export class Charts {
     this.draw();
   }
 
-  /** A new second of load, and a new window if there is one. */
+  /** A new second of load, and a new window if there is one. Whether others are missing before it. */
   add(load, figures, minutes, now) {
-    if (!this.history) return;
+    if (!this.history) return false;
     const gone = now - minutes * 60000;
     this.span = [gone, now];
     if (load) push(this.history.load, { ...load, at: now }, gone);
     const last = this.history.figures.end.at(-1) ?? 0;
+    if (figures && figures.begin > last && figures.end > gone) return true;
     if (figures && figures.end > last) {
       const doubled = (figures.doubled_receipts + figures.doubled_deliveries) / ((figures.end - figures.begin) / 1000);
       push(this.history.figures, { ...figures, at: figures.end, doubled }, gone);
     }
+    return false;
   }
 
   themed() {

@@ -10,7 +10,7 @@ const at = (id) => document.getElementById(id);
 const choices = { cluster: at("cluster"), strategy: at("strategy"), minutes: at("minutes") };
 const REDRAWN = { 5: 1, 15: 3, 60: 10, 120: 20 }; // seconds: what moves by less than a pixel is not drawn
 
-let chosen = null, shape = null, beats = 0, spent = 0, drawing = null, last = null, dead = null;
+let chosen = null, shape = null, beats = 0, spent = 0, drawing = null, asked = 0, last = null, dead = null;
 
 const overlay = new Overlay(at("overlay"), choose);
 const table = new panels.Table(at("brokers").querySelector("tbody"), choose);
@@ -49,7 +49,7 @@ function takePulse(pulse) {
   panels.missing(pulse.missing);
   const up = (shape?.links ?? []).filter(([, , state]) => state === "up").length;
   put(at("overlay-sum"), shape?.brokers.length ? `${count(shape.brokers.length, "broker")}, ${count(up, "link")} up` : "");
-  charts.add(pulse.load, pulse.figures, Number(choices.minutes.value), pulse.at);
+  if (charts.add(pulse.load, pulse.figures, Number(choices.minutes.value), pulse.at) && pulse.at - asked > 5000) askHistory();
   if (beats % REDRAWN[choices.minutes.value] === 0) charts.draw();
   if (at("windows").open && charts.history) panels.windows(charts.history.figures);
   if (chosen !== null && beats % 2 === 0) showBroker();
@@ -94,6 +94,7 @@ function query() {
 }
 
 async function askHistory() {
+  asked = last?.at ?? 0;
   try {
     const minutes = Number(choices.minutes.value), answer = await fetch(`/api/history?${query()}&minutes=${minutes}`);
     if (answer.ok) charts.take(await answer.json(), minutes, last?.at ?? Date.now());
