@@ -88,7 +88,8 @@ def _rows(event: EventId, value: bytes) -> Iterator[dict[str, Any]]:
 
 def _told(kind: str, broker: int, row: Mapping[str, Any]) -> dict[str, Any]:
     """Without attributes: the page shows ways, not contents."""
-    told = {"kind": kind, "broker": broker, "at": row["at"], "time": row["time"]}
+    at = row["time"] if kind == "published" else row["at"]  # its row is written after the turn, others may be before
+    told = {"kind": kind, "broker": broker, "at": at, "time": row["time"]}
     told |= {name: row[name] for name in _TOLD if name in row}
     if "neighbour" in row:
         told["neighbour"] = row["neighbour"] & NUMBER

@@ -18,6 +18,8 @@ _MOVED = 0.2
 """Share of links that have changed before the picture does."""
 
 _MARGIN = 0.06
+_FILLED = 0.82
+"""Of the radius of a circle: brokers have a size too."""
 _WHOLE = 0.5
 """The radius of the only cluster."""
 _ITERATIONS = 80
@@ -83,7 +85,13 @@ def _circles(clusters: Mapping[int, str]) -> list[Circle]:
         angle = -pi / 2 + 2 * pi * (place + (0.5 if len(names) == _PAIR else 0)) / len(names)
         mine = max(0.45, sizes[name] / largest) * radius
         found.append(Circle(name, _round(0.5 + middle * cos(angle)), _round(0.5 + middle * sin(angle)), _round(mine)))
-    return found
+    return _centred(found)
+
+
+def _centred(circles: list[Circle]) -> list[Circle]:
+    """Three in a ring reach further up than down."""
+    highest, lowest = min(one.y - one.radius for one in circles), max(one.y + one.radius for one in circles)
+    return [one._replace(y=_round(one.y + (1 - highest - lowest) / 2)) for one in circles]
 
 
 def _inside(circle: Circle, members: list[int], links: list[Pair], before: Drawn) -> dict[int, Place]:
@@ -119,7 +127,7 @@ def _scaled(circle: Circle, places: Mapping[int, Place]) -> dict[int, Place]:
     x = sum(one for one, _ in places.values()) / len(places)
     y = sum(one for _, one in places.values()) / len(places)
     farthest = max(sqrt((a - x) ** 2 + (b - y) ** 2) for a, b in places.values()) or 1.0
-    scale = circle.radius * (1 - 2 * _MARGIN) / farthest
+    scale = circle.radius * _FILLED / farthest
     return {
         id: (_round(circle.x + (a - x) * scale), _round(circle.y + (b - y) * scale)) for id, (a, b) in places.items()
     }

@@ -23,7 +23,7 @@ def said(broker, at, *some):
 MESSAGES = [
     said(3, 900, rows.Copied(EVENT, 100_000, 2, 2, 1, 1, True, True), rows.Delivered(EVENT, 100_000, "c", (1,), 2)),
     said(2, 500, rows.Copied(EVENT, 100_000, (1 << 16) + 1, 1, 2, 1, False), rows.Copied(OTHER, 1, 1, 1, 1, 1, True)),
-    said(1, 100, rows.Published(EVENT, 100_000, "stock.quote", {"price": 7}, 2, 9, 0, "writer")),
+    said(1, 950, rows.Published(EVENT, 100_000, "stock.quote", {"price": 7}, 2, 9, 0, "writer")),
     b"no JSON 7",
 ]
 PATH = [

@@ -38,7 +38,7 @@ export class Overlay {
       const group = draw("g", { class: "cluster" });
       group.dataset.cluster = name;
       group.append(draw("circle", { cx: x * SIDE, cy: y * SIDE, r: r * SIDE }));
-      const text = draw("text", { x: x * SIDE, y: (y - r) * SIDE + 26 });
+      const text = draw("text", { x: x * SIDE, y: (y - r) * SIDE - 10 });
       text.textContent = name;
       group.append(text);
       return group;

@@ -139,7 +139,7 @@ export function broker(one) {
   const sizes = Object.entries(HELD).map(([name, title]) => [title, held[name] == null ? null : (AS[name] ?? number)(held[name])]);
   const tables = Object.entries(one.tables?.tables ?? {}).map(([name, many]) => [name, number(many)]);
   const window = one.figures ? [["p99 here", micros(one.figures.latency_p99_us)], ["accuracy", share(one.figures.accuracy)], ["duplicates", number(one.figures.doubled_receipts + one.figures.doubled_deliveries)]] : [];
-  const lacking = one.tables ? [] : [make("p", { class: "note" }, "Sizes of routing tables come from its admin port: mercast dashboard --admin HOST:PORT")];
+  const lacking = one.tables || one.state === "dead" ? [] : [make("p", { class: "note" }, "Sizes of routing tables come from its admin port: mercast dashboard --admin HOST:PORT")];
   at("broker-body").replaceChildren(what, make("h3", {}, "Now"), facts([...flow, ...window]), make("h3", {}, "Tables"), facts([...tables, ...sizes]), ...lacking,
     make("h3", {}, `Neighbours (${one.neighbours.length})`), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Neighbours" }, neighbours(one.neighbours)));
 }
