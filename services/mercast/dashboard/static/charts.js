@@ -2,6 +2,8 @@
 
 import { make } from "./words.js";
 
+const BETWEEN = 40; // milliseconds
+
 const CHARTS = {
   "plot-events": { from: "load", unit: "", lines: [["published", "published"], ["delivered", "delivered"], ["forwarded", "forwarded"]] },
   "plot-latency": { from: "figures", unit: " ms", log: true, lines: [["latency_p50_us", "p50", 1e-3], ["latency_p95_us", "p95", 1e-3], ["latency_p99_us", "p99", 1e-3]] },
@@ -14,6 +16,7 @@ export class Charts {
     this.seen = new Set();
     this.drawn = new Map();
     this.history = null;
+    this.spent = 0; // milliseconds, until somebody takes them
     const watch = new IntersectionObserver((entries) => {
       for (const entry of entries) this.seen[entry.isIntersecting ? "add" : "delete"](entry.target.id);
       this.draw();
@@ -64,13 +67,19 @@ export class Charts {
     this.draw();
   }
 
+  /** One at a time, with room for others between them: together they would hold up the page. */
   draw() {
+    clearTimeout(this.next);
     if (!window.Plotly || !this.history || document.hidden) return;
     for (const id of this.seen) {
       const stamp = this.stamp(CHARTS[id]);
       if (this.drawn.get(id) !== stamp) {
         this.drawn.set(id, stamp);
+        const began = performance.now();
         this.plot(id, CHARTS[id]);
+        this.spent += performance.now() - began;
+        this.next = setTimeout(() => this.draw(), BETWEEN);
+        return;
       }
     }
   }

@@ -54,8 +54,9 @@ function takePulse(pulse) {
   if (at("windows").open && charts.history) panels.windows(charts.history.figures);
   if (chosen !== null && beats % 2 === 0) showBroker();
   speak(mine, pulse);
+  spent += charts.spent;
   drawing = drawing === null ? spent : drawing + (spent - drawing) / 10;
-  spent = 0;
+  spent = charts.spent = 0;
   panels.footer(pulse, stream.rate, drawing);
 }
 
