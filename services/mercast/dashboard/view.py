@@ -235,7 +235,7 @@ class State:
             "cost": self._cost(pair),
             "in": _rounded(mine and mine.rate),
             "out": _rounded(theirs and theirs.rate),
-            "rtt_ms": mine and mine.rtt_ms,
+            "rtt_ms": next((end.rtt_ms for end in (mine, theirs) if end and end.rtt_ms is not None), None),
             "queued_bytes": mine and mine.queued,
         }
 
