@@ -58,12 +58,14 @@ class Layout:
     def draw(self, clusters: Mapping[int, str], links: Iterable[Pair]) -> Drawn:
         """The cluster of each broker, and links. May take a while where there are hundreds."""
         pairs = set(links)
+        # From a picture of other links, forces seldom find the way out.
+        before = self.drawn if len(pairs & self._links) * 2 >= len(pairs) else Drawn({}, [])
         circles = _circles(clusters)
         places: dict[int, Place] = {}
         for circle in circles:
             members = sorted(id for id, name in clusters.items() if name == circle.name)
             inside = [pair for pair in pairs if clusters.get(pair[0]) == clusters.get(pair[1]) == circle.name]
-            places |= _inside(circle, members, inside, self.drawn)
+            places |= _inside(circle, members, inside, before)
         self._clusters, self._links = dict(clusters), pairs
         self.drawn = Drawn(places, circles)
         return self.drawn
