@@ -4,10 +4,13 @@
 """
 
 import asyncio
+import json
 import re
 import threading
 from contextlib import contextmanager
+from itertools import takewhile
 from time import monotonic
+from urllib.request import urlopen
 
 import pytest
 from browser import browsing
@@ -15,6 +18,7 @@ from live import PATIENCE, Mesh, end, popen
 from pretended import Pretended
 
 from mercast.content.event import EventId
+from mercast.kafka import Kafka
 from mercast.processes import free_addresses
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -226,6 +230,23 @@ def test_paths_of_events_links_and_the_dead_from_taps(kafka, page):
         print(f"a silent broker was shown as dead after {monotonic() - began:.1f} s, from taps")
         assert page.locator("#overlay .link[data-state=dead]").count() == 2
         assert page.locator("#brokers tr[data-state=dead]").inner_text().startswith("3")
+
+
+def test_a_kafka_that_goes_and_comes_back_makes_nobody_dead():
+    with (
+        Kafka() as kafka,
+        Mesh(2, [(1, 2)], options=["--taps", f"kafka://{kafka.address}"]),
+        Dashboard("--kafka", kafka.address, "--admin", "") as dashboard,
+    ):
+        with urlopen(f"{dashboard.url}events") as said:
+            pulses = (json.loads(line[6:])["brokers"] for line in said if line.startswith(b'data: {"at"'))
+            states = ({one[0] for one in brokers.values()} for brokers in pulses if len(brokers) == 2)
+            next(one for one in states if one == {"up"})
+            kafka.kill()
+            seen = list(takewhile(lambda one: one != {"unknown"}, states))
+            assert not any("dead" in one for one in seen)
+            kafka.start()
+            next(one for one in states if one == {"up"})
 
 
 def test_by_keyboard_at_phone_width_and_in_both_themes(kafka, page):

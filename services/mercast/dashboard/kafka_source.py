@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from mercast.dashboard.missing import AWAY, EMPTY, THERE, Source
-from mercast.dashboard.view import State
+from mercast.dashboard.view import ASK_AFTER, State
 from mercast.protocol.columns import VERSION
 from mercast.taps.connecting import connection
 from mercast.taps.settings import TapSettings
@@ -49,17 +50,17 @@ class KafkaSource:
         self._topics = {settings.taps: self._tap, settings.control: self._control, settings.metrics: self._metrics}
 
     async def run(self) -> None:
-        told = self._state.told
-        told.kafka = Source(AWAY, self._where, "connecting")
+        self._state.told.kafka = Source(AWAY, self._where, "connecting")
         while True:
-            try:
+            with suppress(KafkaError, OSError, TimeoutError):
                 await self._read()
-            except (KafkaError, OSError, TimeoutError) as error:
-                why = str(error) or type(error).__name__
-                if told.kafka.state != AWAY or told.kafka.why == "connecting":
-                    log.warning("no Kafka at %s: %s", self._where, why)
-                told.kafka = Source(AWAY, self._where, why)
             await asyncio.sleep(_AGAIN)
+
+    def _tell_away(self, error: Exception) -> None:
+        told, why = self._state.told, str(error) or type(error).__name__
+        if told.kafka.state != AWAY or told.kafka.why == "connecting":
+            log.warning("no Kafka at %s: %s", self._where, why)
+        told.kafka = Source(AWAY, self._where, why)
 
     async def _read(self) -> None:
         shared = connection(self._settings)
@@ -74,9 +75,14 @@ class KafkaSource:
             while True:
                 read = await self._follow(consumer, read, await self._partitions(admin))
                 await self._take_for(consumer, _LOOK)
+        except (KafkaError, OSError, TimeoutError) as error:
+            self._tell_away(error)
+            raise
         finally:
-            await consumer.stop()
-            await admin.close()
+            closing = [asyncio.create_task(close()) for close in (consumer.stop, admin.close)]
+            _, stuck = await asyncio.wait(closing, timeout=_AGAIN)
+            for one in stuck:  # for ever, where Kafka is gone; nobody waits for them to give up
+                one.cancel()
 
     async def _partitions(self, admin: AIOKafkaAdminClient) -> set[TopicPartition]:
         """Asked anew each time: that Kafka answers is known only by asking."""
@@ -87,8 +93,12 @@ class KafkaSource:
             if not one["error_code"]
             for part in one["partitions"]
         }
+        told = self._state.told
+        told.confirmed = time.monotonic()
+        if told.kafka.state == AWAY:
+            told.connected = told.confirmed
         why = "" if found else f"it has no topics {self._settings.prefix}.*"
-        self._state.told.kafka = Source(THERE if found else EMPTY, self._where, why)
+        told.kafka = Source(THERE if found else EMPTY, self._where, why)
         return found
 
     async def _follow(
@@ -119,18 +129,24 @@ class KafkaSource:
         if not consumer.assignment():
             await asyncio.sleep(_AGAIN)
             return
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            batches = await consumer.getmany(timeout_ms=max(1, int(left * 1_000)), max_records=_AT_ONCE)
+        told, until = self._state.told, time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._is_silent():
+            batches = await consumer.getmany(timeout_ms=max(1, int(min(left, ASK_AFTER) * 1_000)), max_records=_AT_ONCE)
             for place, messages in batches.items():
                 take = self._topics[place.topic]
                 for message in messages:
-                    self._state.told.bytes += len(message.value or b"")
+                    told.bytes += len(message.value or b"")
                     if not self._is_old_news(message):
                         self._take(take, message.value)
                 if place.topic == self._settings.taps and time.time() * 1_000 - messages[-1].timestamp > _BEHIND:
                     await self._skip(consumer, place)
             await asyncio.sleep(0)
+
+    def _is_silent(self) -> bool:
+        """Whether nothing has come since Kafka was last asked: it is time to ask again."""
+        told = self._state.told
+        now = time.monotonic()
+        return told.last_tap is not None and now - max(told.last_tap, told.confirmed) > ASK_AFTER
 
     def _is_old_news(self, message: Any) -> bool:
         """Of brokers only the newest window is kept: of an hour's, most need not even be read."""

@@ -25,6 +25,12 @@ BROKER_FIELDS = (
     "queued_bytes", "loop_lag_us", "ready",
 )  # fmt: skip
 
+ASK_AFTER = 1.5
+"""Seconds without any tap: Kafka is asked whether it is there."""
+
+_FRESH = 8.0
+"""Seconds that brokers have to find a Kafka that is there again."""
+
 _QUIET = 5.0
 """Seconds without a tick: no taps come."""
 
@@ -44,6 +50,10 @@ class Told:
     kafka: Source = _OFF
     admin: Source = _OFF
     last_tap: float | None = None
+    connected: float = 0.0
+    """Since when Kafka has been there."""
+    confirmed: float = 0.0
+    """When it last answered a question."""
     skipped: int = 0
     """Messages of the taps that were left out, to keep up."""
     unreadable: int = 0
@@ -82,8 +92,12 @@ class State:
         return None if self.layout.fits(clusters, links) else (clusters, links)
 
     def _away(self) -> frozenset[str]:
-        taps = {TAPS} if self.told.kafka.state in (AWAY, OFF) else set()
-        return frozenset(taps)
+        """When all are silent it may be Kafka that is: until that has answered, nothing is known. When it is back,
+        brokers have to find it again."""
+        told = self.told
+        unasked = told.last_tap is not None and told.confirmed < told.last_tap + ASK_AFTER < self.now
+        fresh = self.now - told.connected < _FRESH
+        return frozenset([TAPS] if told.kafka.state in (AWAY, OFF) or unasked or fresh else [])
 
     def _all_links(self) -> dict[Pair, str]:
         ends: dict[Pair, int] = {}

@@ -4,7 +4,7 @@ import pytest
 from orjson import loads
 from test_dashboard_brokers import counters, said, tick
 
-from mercast.dashboard.brokers import DEAD, UP
+from mercast.dashboard.brokers import DEAD, UNKNOWN, UP
 from mercast.dashboard.layout import Layout
 from mercast.dashboard.load import Choice
 from mercast.dashboard.missing import AWAY, EMPTY, OFF, THERE, Source, missing
@@ -30,6 +30,7 @@ def ring(many, now=1.0):
         state.brokers.take_control(said(id, rows.Linked(before, 1), rows.Linked(after, 1)), now)
         state.brokers.take_tap(said(id, tick(published=2 * id)), now)
     state.told.last_tap = now
+    state.told.connected, state.told.confirmed = -100.0, 1e9
     return state
 
 
@@ -51,6 +52,18 @@ def test_overlay_and_pulse_of_a_ring_in_which_one_dies():
     assert [one[4:] for one in overlay["brokers"]] == places  # the picture does not jump
     state.brokers.take_control(said(1, rows.Unlinked(2), at=9), 8.0)
     assert seen(state, 8.0)[0]["links"][0][2] == HALF
+
+
+def test_when_all_are_silent_nobody_is_dead_before_kafka_has_answered():
+    state = ring(3)
+    state.told.connected, state.told.confirmed = -100.0, 0.5
+    states = lambda now: {one[0] for one in seen(state, now)[1]["brokers"].values()}  # noqa: E731
+    assert states(1.0) == {UP}
+    assert states(8.0) == {UNKNOWN}
+    state.told.confirmed = 7.9
+    assert states(8.0) == {DEAD}
+    state.told.connected = 7.9  # it was away: brokers may not know yet that it is back
+    assert states(8.0) == {UNKNOWN}
 
 
 def test_about_one_broker():
