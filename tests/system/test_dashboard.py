@@ -237,16 +237,16 @@ def test_a_kafka_that_goes_and_comes_back_makes_nobody_dead():
         Kafka() as kafka,
         Mesh(2, [(1, 2)], options=["--taps", f"kafka://{kafka.address}"]),
         Dashboard("--kafka", kafka.address, "--admin", "") as dashboard,
+        urlopen(f"{dashboard.url}events") as said,
     ):
-        with urlopen(f"{dashboard.url}events") as said:
-            pulses = (json.loads(line[6:])["brokers"] for line in said if line.startswith(b'data: {"at"'))
-            states = ({one[0] for one in brokers.values()} for brokers in pulses if len(brokers) == 2)
-            next(one for one in states if one == {"up"})
-            kafka.kill()
-            seen = list(takewhile(lambda one: one != {"unknown"}, states))
-            assert not any("dead" in one for one in seen)
-            kafka.start()
-            next(one for one in states if one == {"up"})
+        pulses = (json.loads(line[6:])["brokers"] for line in said if line.startswith(b'data: {"at"'))
+        states = ({one[0] for one in brokers.values()} for brokers in pulses if len(brokers) == 2)
+        next(one for one in states if one == {"up"})
+        kafka.kill()
+        seen = list(takewhile(lambda one: one != {"unknown"}, states))
+        assert not any("dead" in one for one in seen)
+        kafka.start()
+        next(one for one in states if one == {"up"})
 
 
 def test_by_keyboard_at_phone_width_and_in_both_themes(kafka, page):

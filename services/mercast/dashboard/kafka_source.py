@@ -95,7 +95,7 @@ class KafkaSource:
         }
         told = self._state.told
         told.confirmed = time.monotonic()
-        if told.kafka.state == AWAY:
+        if told.kafka.state == AWAY and told.last_tap is not None:  # not at the first time
             told.connected = told.confirmed
         why = "" if found else f"it has no topics {self._settings.prefix}.*"
         told.kafka = Source(THERE if found else EMPTY, self._where, why)

@@ -50,8 +50,8 @@ class Told:
     kafka: Source = _OFF
     admin: Source = _OFF
     last_tap: float | None = None
-    connected: float = 0.0
-    """Since when Kafka has been there."""
+    connected: float = float("-inf")
+    """Since when Kafka has been there again."""
     confirmed: float = 0.0
     """When it last answered a question."""
     skipped: int = 0
