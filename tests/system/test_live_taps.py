@@ -125,7 +125,7 @@ def test_kafka_comes_late_goes_and_comes_back():
             assert len(said.rows("published", 1)) >= 300 - lost[1]
         for broker in brokers.brokers.values():
             words = broker.log.read_text()
-            assert words.count("taps are shipped") <= 2
+            assert words.count("taps are shipped") <= 4  # not at each attempt; a busy Kafka may be lost once more
             assert '"level": "error"' not in words
 
 
