@@ -65,7 +65,7 @@ def _tick(folder, ids):
 
 def _last_tick(file):
     """A line may not be whole yet."""
-    lines = file.read_text().splitlines()[:-1]
+    lines = file.read_text().splitlines()[:-1] if file.exists() else []
     return max((at for line in lines for at in json.loads(line).get("tick", {}).get("at", ())), default=0)
 
 
