@@ -34,7 +34,7 @@ test: $(READY) lint  ## everything: lint, types, import contract, all tests
 	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
 	$(TAPPED) $(BIN)/pytest -n 2 --dist worksteal -m spark
 
-test-quick: $(READY)  ## the tests without the slow ones (under two minutes)
+test-quick: $(READY)  ## the tests without the slow ones (some minutes)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 lint: $(READY)  ## ruff, mypy, import contract
