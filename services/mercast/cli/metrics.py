@@ -114,6 +114,8 @@ def _check_topics(setting: Setting) -> None:
     from aiokafka.errors import KafkaError as Unreachable
 
     async def missing() -> list[str]:
+        if "://" in setting.kafka:  # as brokers want it
+            raise ValueError
         admin = AIOKafkaAdminClient(bootstrap_servers=setting.kafka)
         await admin.start()
         try:
@@ -124,6 +126,8 @@ def _check_topics(setting: Setting) -> None:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         names = asyncio.run(missing())
+    except ValueError:
+        _stop(f"--kafka {setting.kafka}: give it as HOST:PORT, or several with commas")
     except (Unreachable, OSError) as error:
         _stop(f"no Kafka at {setting.kafka}: {error}; start one by: mercast kafka")
     if names:

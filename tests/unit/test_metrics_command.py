@@ -1,0 +1,27 @@
+"""`mercast metrics`, given what it cannot work with: a sentence says what would be right, before Spark is started."""
+
+import pytest
+
+from mercast.cli.metrics import metrics
+from mercast.processes import free_addresses
+
+
+@pytest.mark.parametrize("address", ["here:there", "kafka://127.0.0.1:9092", "127.0.0.1:1,here:there"])
+def test_an_address_that_is_none(address):
+    with pytest.raises(SystemExit) as stopped:
+        metrics(kafka=address)
+    assert stopped.value.code == (f"mercast metrics: --kafka {address}: give it as HOST:PORT, or several with commas")
+
+
+def test_nobody_at_the_address():
+    (address,) = free_addresses(1)
+    with pytest.raises(SystemExit) as stopped:
+        metrics(kafka=address)
+    assert str(stopped.value.code).startswith(f"mercast metrics: no Kafka at {address}: ")
+    assert str(stopped.value.code).endswith("; start one by: mercast kafka")
+
+
+@pytest.mark.parametrize("wrong", [{"window": 0}, {"watermark": -1}, {"ahead": -1}, {"every": -0.5}])
+def test_seconds_that_cannot_be(wrong):
+    with pytest.raises(SystemExit, match="--window must be at least 1 s, and --watermark, --ahead and --every not neg"):
+        metrics(**wrong)
