@@ -31,6 +31,7 @@ _COMMANDS = {
     ],
     Group("Measure", sort_key=3): [
         ("demo", "demo.command:demo", "Brokers, publishers and subscribers at work, for a short while."),
+        ("load", "load:load", "Publish and subscribe by Locust, and compare what has come with what was due."),
         ("bench", "bench:app", "Measure speed, beside a yardstick in the same run."),
         ("metrics", "metrics:metrics", "Show live metrics of brokers, from their taps in Kafka, by Spark."),
         ("dashboard", "dashboard:dashboard", "Serve a live page of brokers, links, rates and figures."),
@@ -45,7 +46,8 @@ for _group, _commands in _COMMANDS.items():
         app.command(f"mercast.cli.{_place}", name=_name, help=_help, group=_group)
 
 _EXTRAS = {
-    "networkx": "lab", "plotly": "lab", "pyarrow": "dashboard", "aiokafka": "kafka", "pyspark": "streaming"
+    "networkx": "lab", "plotly": "lab", "pyarrow": "dashboard", "aiokafka": "kafka", "pyspark": "streaming",
+    "locust": "loadtest",
 }  # fmt: skip
 """What brings a library, where it is not the broker's extra."""
 

@@ -10,7 +10,7 @@ from mercast.content import Filter, Value
 from mercast.content.expression import And, Between, Compare, Expression
 from mercast.workloads.base import zipf_weights
 
-_WITH_PRICE, _WITH_VOLUME = 0.8, 0.2
+WITH_PRICE, WITH_VOLUME = 0.8, 0.2
 """Shares of the subscribers that name a range of prices, and a least volume."""
 
 _HALTED = 0.001
@@ -27,10 +27,10 @@ class Stock:
     def filter(self, rng: random.Random) -> Filter:
         symbol = self._draw(rng)
         terms: list[Expression] = [Compare("symbol", "=", symbol)]
-        if rng.random() < _WITH_PRICE:
+        if rng.random() < WITH_PRICE:
             middle = self._price(symbol, rng)
             terms.append(Between("price", round(middle * 0.97, 2), round(middle * 1.03, 2)))
-        if rng.random() < _WITH_VOLUME:
+        if rng.random() < WITH_VOLUME:
             terms.append(Compare("volume", ">=", 100 * rng.randint(1, 100)))
         return Filter(And(tuple(terms)))
 

@@ -1,0 +1,185 @@
+"""`mercast load`: publishers and subscribers by Locust, and what was due beside what came."""
+
+import importlib.util
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from mercast.client.address import addresses
+from mercast.client.blocking import connect
+from mercast.client.errors import MercastError, NoBroker
+from mercast.processes import free_addresses, in_use
+
+_COULD_NOT = 2
+"""Exit status: there is no result."""
+_WEB_PORT = 8089
+_SECONDS, _RAMP_SECONDS = 30.0, 120.0
+_LEAST_CHURNING = 2
+_MOST_USERS, _MOST_SUBSCRIPTIONS = 4_000, 2_000_000
+"""What the ledger has numbers for."""
+
+
+def load(
+    *,
+    brokers: str = "127.0.0.1:7470",
+    workload: Literal["quotes", "zipf"] = "quotes",
+    quotes: Path | None = None,
+    shape: Literal["steady", "ramp", "burst", "churn", "flash"] = "steady",
+    publishers: int = 4,
+    subscribers: int = 20,
+    filters: int = 10,
+    crowd: int | None = None,
+    rate: float = 500,
+    seconds: float | None = None,
+    seed: int = 1,
+    patience: float = 5.0,
+    around_faults: float = 5.0,
+    csv: str | None = None,
+    html: Path | None = None,
+    json: Path | None = None,
+    web: bool = False,
+    web_port: int = _WEB_PORT,
+    workers: int = 0,
+) -> None:
+    """Publish and subscribe by Locust, and compare what has come with what was due.
+
+    Exit status: 0 if nothing is missing, doubled or undue away from faults, 1 if something is, 2 if it could not run.
+    Ctrl-C ends it early, with the same summary. SIGUSR1 says that a fault is being made now (docs/load.md).
+
+    Parameters
+    ----------
+    brokers
+        Addresses of brokers, with commas. Users are spread over them, and go to another one when theirs is lost.
+    workload
+        Stock quotes, or the fifteen attributes by Zipf's law of the papers.
+    quotes
+        A CSV file of real quotes: columns symbol, price, volume, and whatever else.
+    shape
+        steady; ramp: faster and faster until latency runs away, to find the knee; burst: now and then five times the
+        rate; churn: subscriptions come and go; flash: a crowd of subscribers comes at once.
+    publishers
+        How many.
+    subscribers
+        How many, each with a connection of its own.
+    filters
+        Of each subscriber; with churn, half of them stand at a time.
+    crowd
+        How many subscribers come at once, with the shape flash; as many as there are already, unless told.
+    rate
+        Events a second, by all publishers together; of a ramp, the first.
+    seconds
+        How long to publish: 30, of a ramp at most 120, unless told.
+    seed
+        The same one gives the same filters and events.
+    patience
+        Seconds after which a delivery that has not come is a failure in Locust's statistics.
+    around_faults
+        Seconds before and after a fault (a user's connection was lost, or SIGUSR1) in which events may be lost.
+    csv
+        Locust's statistics as CSV, in files whose names begin with this.
+    html
+        Locust's report, to this file.
+    json
+        What came of it, to this file.
+    web
+        Locust's own page instead, at http://127.0.0.1:8089/: the test is started there, and may be started again.
+    web_port
+        Of that page.
+    workers
+        Processes that share the work; 0 for one that does all.
+    """
+    seconds = seconds if seconds is not None else _RAMP_SECONDS if shape == "ramp" else _SECONDS
+    crowd = 0 if shape != "flash" else subscribers if crowd is None else crowd
+    _check_counts(publishers, subscribers, filters, crowd, workers)
+    if shape == "churn" and filters < _LEAST_CHURNING:
+        _stop(f"--filters {filters}: with churn, half of them stand at a time; there must be {_LEAST_CHURNING} or more")
+    for flag, number in {"--rate": rate, "--seconds": seconds, "--patience": patience}.items():
+        if not 0 < number < math.inf:
+            _stop(f"{flag} {number:g}: it must be above 0")
+    if not 0 <= around_faults < math.inf:
+        _stop(f"--around-faults {around_faults:g}: it must be 0 or more")
+    if web and in_use(f"127.0.0.1:{web_port}"):
+        _stop(f"port {web_port} is in use; choose another with --web-port")
+    for place in (json, html, Path(csv) if csv else None):
+        if place is not None and not place.absolute().parent.is_dir():
+            _stop(f"{place}: there is no folder {place.absolute().parent}")
+    _check_quotes(workload, quotes)
+    _check_brokers(brokers)
+
+    flags: dict[str, object] = {
+        "--brokers": brokers, "--workload": workload, "--shape": shape, "--rate": rate, "--seconds": seconds,
+        "--publishers": publishers, "--subscribers": subscribers, "--filters": filters, "--seed": seed,
+        "--patience": patience, "--around-faults": around_faults,
+        "--crowd": crowd,
+        "--quotes": quotes, "--result": json, "--csv": csv, "--html": html,
+    }  # fmt: skip
+    arguments = [f"{flag}={value}" for flag, value in flags.items() if value is not None]
+    arguments += ["--plainly", "--loglevel=WARNING"]
+    arguments += ["--web-host=127.0.0.1", f"--web-port={web_port}"] if web else ["--headless", "--only-summary"]
+    if workers:
+        port = free_addresses(1)[0].rpartition(":")[2]
+        arguments += [f"--processes={workers}", "--master-bind-host=127.0.0.1", f"--master-bind-port={port}"]
+        arguments += ["--master-host=127.0.0.1", f"--master-port={port}"]
+    if web:
+        sys.stderr.write(f"Locust's page: http://127.0.0.1:{web_port}/   (Ctrl-C ends it)\n")
+        sys.stderr.flush()
+    _become_locust(arguments)
+
+
+def _become_locust(arguments: list[str]) -> NoReturn:
+    """In this very process, so that signals and the exit status are its own; anew, since gevent has to come first."""
+    if importlib.util.find_spec("locust") is None:
+        raise ImportError("Locust is not installed", name="locust")
+    import mercast_loadtest.load
+
+    place = Path(mercast_loadtest.load.__file__).parent / "locustfile.py"
+    os.execv(sys.executable, [sys.executable, "-m", "locust", f"--locustfile={place}", *arguments])
+
+
+def _check_counts(publishers: int, subscribers: int, filters: int, crowd: int, workers: int) -> None:
+    for flag, value in {"--publishers": publishers, "--subscribers": subscribers, "--filters": filters}.items():
+        if value < 1:
+            _stop(f"{flag} {value}: it must be at least 1")
+    for flag, value in {"--crowd": crowd, "--workers": workers}.items():
+        if value < 0:
+            _stop(f"{flag} {value}: it must be 0 or more")
+    if publishers + subscribers + crowd > _MOST_USERS:
+        _stop(f"{publishers + subscribers + crowd} users: this is for {_MOST_USERS} at most")
+    if (subscribers + crowd) * filters > _MOST_SUBSCRIPTIONS:
+        _stop(f"{(subscribers + crowd) * filters} filters: this is for {_MOST_SUBSCRIPTIONS} at most")
+
+
+def _check_quotes(workload: str, quotes: Path | None) -> None:
+    from mercast.workloads import QuotesError, read_quotes
+
+    if quotes is None:
+        return
+    if workload != "quotes":
+        _stop(f"--quotes goes with --workload quotes, not with {workload}")
+    try:
+        with quotes.open(newline="", encoding="utf-8") as file:
+            read_quotes(file, str(quotes))
+    except QuotesError as error:
+        _stop(str(error))
+    except OSError as error:
+        _stop(f"{quotes}: {error.strerror}")
+
+
+def _check_brokers(brokers: str) -> None:
+    """Is there one, and does it let us in? Better said now than by every user."""
+    try:
+        for one in brokers.split(","):
+            addresses(one)
+        with connect(brokers.split(","), name="mercast-load"):
+            pass
+    except NoBroker as error:
+        _stop(f"no broker answers at {error.where}: {error.why}; start some with: mercast local 3")
+    except MercastError as error:
+        _stop(str(error))
+
+
+def _stop(reason: str) -> NoReturn:
+    sys.stderr.write(f"mercast load: {reason}\n")
+    sys.exit(_COULD_NOT)
