@@ -10,6 +10,7 @@ from mercast.cli import app
 from mercast.cli.progress import Steps
 from mercast.lab import report, scoreboard
 from mercast.lab.experiment import EXPERIMENTS, Experiment, Figure, Row, Series
+from mercast.lab.page import _file as page_file
 from mercast.protocol.stimuli import LinkUp, Publish, Tick
 from mercast.routing.recording import entry, header
 from mercast.routing.strategies import STRATEGIES
@@ -238,7 +239,7 @@ def test_a_page_without_figures_carries_no_plotly(results):
 
 
 def test_the_drawing_uses_colours_that_the_page_has():
-    script, style = report._file("report.js"), report._file("report.css")
+    script, style = page_file("report.js"), page_file("report.css")
     named = set(re.findall(r'colour\("([\w-]+)"\)', script)) | {f"series-{number}" for number in range(1, 7)}
     assert len(named) > 6
     assert all(style.count(f"--{name}: #") == 2 for name in named)  # light and dark

@@ -37,6 +37,8 @@ class Facts:
         """Of deliveries, which are many: whoever receives one appends to these three."""
         self.strangers = 0
         """Events without a stamp."""
+        self.copies = 0
+        """Events that clients got, however many of their subscriptions they matched."""
         self.open = 0
         """Publishers that wait for their broker's word."""
 
@@ -56,13 +58,14 @@ class Facts:
             "times": self.times.tobytes(),
             "changes": [tuple(change) for change in self._changes],
             "strangers": self.strangers,
+            "copies": self.copies,
             "process": self._process,
             "open": self.open,
         }
         for noted in (self._batches, self.subscriptions, self.times):
             del noted[:]
         self.stamps.clear()
-        self._changes, self.strangers = [], 0
+        self._changes, self.strangers, self.copies = [], 0, 0
         return given
 
 

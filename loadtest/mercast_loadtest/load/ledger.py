@@ -63,7 +63,8 @@ class Ledger:
         """Users that are connected and set up."""
         self._highest = 0
         """Of the subscriptions' numbers so far."""
-        self.arrived = 0
+        self.arrived = self.copies = 0
+        """Deliveries to subscriptions, and events to clients: one may be for several subscriptions."""
         self._open: dict[int, int] = {}
         """By process: publishers that wait for their broker's word."""
         self.published = self.not_accepted = 0
@@ -93,6 +94,7 @@ class Ledger:
         self.arrived += len(noted.latencies)
         for latency in (self.latency, self.in_pulse, self.in_step):
             latency.add(noted.latencies)
+        self.copies += given["copies"]
         self._open[given["process"]] = given["open"]
         self._late += int((noted.latencies > self._patience).sum())
         self._strangers += noted.strangers
@@ -145,7 +147,7 @@ class Ledger:
         return keys, time[event], counts
 
     def _made(self, before: Any) -> Any:
-        """Keys of the deliveries whose events are judged now; those of events that were judged before are dealt with."""
+        """Keys of the deliveries whose events are judged now; of those judged before, they are dealt with."""
         arrivals = np.concatenate(self._arrivals, axis=1) if self._arrivals else np.zeros((3, 0), np.int64)
         publishers, numbers, _ = arrivals
         now = numbers < self._judged[publishers]

@@ -21,7 +21,7 @@ from mercast_loadtest.load.facts import Noted
 from mercast_loadtest.load.numbers import Asked, Numbers, answer_with
 from mercast_loadtest.load.plan import WORKLOADS, Plan
 from mercast_loadtest.load.run import Run
-from mercast_loadtest.load.shapes import SHAPES
+from mercast_loadtest.load.shapes import RAMP, SHAPES, STEEPER, STEP, shape_named
 from mercast_loadtest.load.users import Crowd, Publisher, Subscriber
 
 __all__ = ["Crowd", "Publisher", "Subscriber", "Users"]
@@ -55,13 +55,15 @@ def _flags(parser: Any) -> None:
     flag("--brokers", "127.0.0.1:7470", "addresses of brokers, with commas")
     flag("--workload", "quotes", "what is published and asked for", choices=sorted(WORKLOADS))
     flag("--quotes", "", "a CSV file of real quotes, with the columns symbol, price and volume")
-    flag("--shape", "steady", "how much is published when", choices=sorted(SHAPES))
+    flag("--shape", "steady", "how much is published when", choices=[*SHAPES, RAMP])
     flag("--publishers", 4, "how many", type=int)
     flag("--subscribers", 20, "how many", type=int)
     flag("--filters", 10, "of each subscriber", type=int)
     flag("--crowd", 0, "subscribers that come at once (shape flash)", type=int)
     flag("--rate", 500.0, "events a second, by all publishers; of a ramp, the first", type=float)
     flag("--seconds", 30.0, "how long to publish; of a ramp, at most", type=float)
+    flag("--step", STEP, "seconds of a ramp's step", type=float)
+    flag("--steeper", STEEPER, "by how much a ramp's rate is multiplied from step to step", type=float)
     flag("--seed", 1, "the same one gives the same filters and events", type=int)
     flag("--patience", 5.0, "seconds after which a delivery that has not come is a failure", type=float)
     flag("--around-faults", 5.0, "seconds around a fault in which events may be lost", type=float)
@@ -119,7 +121,7 @@ def _start(environment: Environment, **_: Any) -> None:
         publishers=options.publishers, filters=options.filters, quotes=options.quotes,
     )  # fmt: skip
     if not isinstance(runner, WorkerRunner):
-        shape = SHAPES[options.shape](options.rate, options.seconds)
+        shape = shape_named(options.shape, options.rate, options.seconds, options.step, options.steeper)
         users = options.publishers + options.subscribers, options.crowd
         Current.course = Course(plan, shape, options.run_tag, users, options.patience, options.around_faults)
         Current.numbers = Numbers()

@@ -1,7 +1,7 @@
 """How much is published when, and who comes and goes: steady, ramp, burst, churn, flash. Pure; time is an argument."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 _BURST, _BURSTS, _BURST_EVERY = 1.0, 5, 5.0
 """A burst is a second with five times the rate, once in five seconds."""
@@ -9,10 +9,8 @@ _BURST, _BURSTS, _BURST_EVERY = 1.0, 5, 5.0
 _CROWD_AFTER = 1 / 3
 """Of the time, until the crowd comes."""
 
-STEP = 3.0
-"""Seconds of a ramp's step."""
-_STEEPER = 1.3
-"""From step to step."""
+STEP, STEEPER = 3.0, 1.3
+"""Seconds of a ramp's step, and by how much its rate is multiplied from one to the next."""
 _SETTLING = 0.5
 """Seconds of a step that are not looked at: what arrives then was published before."""
 
@@ -97,8 +95,9 @@ class Ramp:
 
     churns = False
 
-    def __init__(self, rate: float, seconds: float) -> None:
+    def __init__(self, rate: float, seconds: float, step: float = STEP, steeper: float = STEEPER) -> None:
         self._now, self._seconds = rate, seconds
+        self._step, self._steeper = step, steeper
         self._step_began = 0.0
         self.steps: list[Step] = []
 
@@ -113,7 +112,7 @@ class Ramp:
         return seconds < self._step_began + _SETTLING
 
     def step_over(self, seconds: float) -> bool:
-        return seconds >= self._step_began + STEP
+        return seconds >= self._step_began + self._step
 
     def see(
         self, seconds: float, published: float, delivered: float, p95: float | None, times: tuple[int, int]
@@ -128,7 +127,7 @@ class Ramp:
             why = f"p95 latency of {p95:,.0f} ms is above {limit:,.0f} ms"
         self.steps.append(Step(self._now, published, delivered, p95, *times, not why, why))
         if not why:
-            self._now *= _STEEPER
+            self._now *= self._steeper
         self._step_began = seconds
 
     def knee(self, missing_between: Callable[[int, int], int]) -> Knee | None:
@@ -152,6 +151,10 @@ class Ramp:
         return len(self.steps) >= _ENOUGH and not any(step.held for step in self.steps[-_ENOUGH:])
 
 
-SHAPES: dict[str, Callable[[float, float], Any]] = {
-    "steady": Steady, "ramp": Ramp, "burst": Burst, "churn": Churn, "flash": Flash,
-}  # fmt: skip
+SHAPES: dict[str, type[Steady]] = {"steady": Steady, "burst": Burst, "churn": Churn, "flash": Flash}
+"""By name, without the ramp."""
+RAMP = "ramp"
+
+
+def shape_named(name: str, rate: float, seconds: float, step: float, steeper: float) -> Shape:
+    return Ramp(rate, seconds, step, steeper) if name == RAMP else SHAPES[name](rate, seconds)

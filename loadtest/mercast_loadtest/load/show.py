@@ -71,6 +71,7 @@ def result(course: Course, about: dict[str, Any]) -> dict[str, Any]:
         "rate": round(tally.published / course.seconds, 1) if course.seconds else 0.0,
         "delivery_rate": round(ledger.arrived / course.seconds, 1) if course.seconds else 0.0,
         "deliveries": ledger.arrived,
+        "copies": ledger.copies,
         "completeness": tally.delivered / tally.due if tally.due else None,
         "latency_ms": _percentiles(ledger.latency),
         "publish_ms": _percentiles(ledger.acknowledged),
@@ -131,8 +132,8 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     rows += [(name.replace("_", " "), f"{found[name]:,}", why) for name, why in asides.items() if found[name]]
     for label, name in (("latency", "latency_ms"), ("publish", "publish_ms")):
         took = found[name]
-        some = "  ".join(f"p{one} {_ms(took[f'p{one}'])}" for one in PERCENTILES)
-        rows.append((label, some, f"at most {_ms(took['max'])}"))
+        first, *others = (f"p{one} {_ms(took[f'p{one}'])}" for one in PERCENTILES)
+        rows.append((label, first, "  ".join([*others, f"at most {_ms(took['max'])}"])))
     return rows
 
 

@@ -193,6 +193,8 @@ class Subscriber(_Client):
         with suppress(MercastError):  # it has ended: `_look` sees that
             for event in subscription:
                 if len(event.payload) == STAMP.size:
+                    if event.subscriptions[0] is subscription:
+                        facts.copies += 1
                     stamps.extend(event.payload)
                     subscriptions.append(number)
                     times.append(time_ns())

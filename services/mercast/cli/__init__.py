@@ -32,6 +32,11 @@ _COMMANDS = {
     Group("Measure", sort_key=3): [
         ("demo", "demo.command:demo", "Brokers, publishers and subscribers at work, for a short while."),
         ("load", "load:load", "Publish and subscribe by Locust, and compare what has come with what was due."),
+        (
+            "compare",
+            "compare:compare",
+            "Run the same load over several strategies, and compare them by Spark's metrics.",
+        ),
         ("bench", "bench:app", "Measure speed, beside a yardstick in the same run."),
         ("metrics", "metrics:metrics", "Show live metrics of brokers, from their taps in Kafka, by Spark."),
         ("dashboard", "dashboard:dashboard", "Serve a live page of brokers, links, rates and figures."),

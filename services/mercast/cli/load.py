@@ -33,6 +33,8 @@ def load(
     crowd: int | None = None,
     rate: float = 500,
     seconds: float | None = None,
+    step: float = 3.0,
+    steeper: float = 1.3,
     seed: int = 1,
     patience: float = 5.0,
     around_faults: float = 5.0,
@@ -71,6 +73,10 @@ def load(
         Events a second, by all publishers together; of a ramp, the first.
     seconds
         How long to publish: 30, of a ramp at most 120, unless told.
+    step
+        Seconds of a ramp's step.
+    steeper
+        By how much a ramp's rate is multiplied from step to step.
     seed
         The same one gives the same filters and events.
     patience
@@ -93,13 +99,9 @@ def load(
     seconds = seconds if seconds is not None else _RAMP_SECONDS if shape == "ramp" else _SECONDS
     crowd = 0 if shape != "flash" else subscribers if crowd is None else crowd
     _check_counts(publishers, subscribers, filters, crowd, workers)
+    _check_numbers(rate, seconds, patience, around_faults, step, steeper)
     if shape == "churn" and filters < _LEAST_CHURNING:
         _stop(f"--filters {filters}: with churn, half of them stand at a time; there must be {_LEAST_CHURNING} or more")
-    for flag, number in {"--rate": rate, "--seconds": seconds, "--patience": patience}.items():
-        if not 0 < number < math.inf:
-            _stop(f"{flag} {number:g}: it must be above 0")
-    if not 0 <= around_faults < math.inf:
-        _stop(f"--around-faults {around_faults:g}: it must be 0 or more")
     if web and in_use(f"127.0.0.1:{web_port}"):
         _stop(f"port {web_port} is in use; choose another with --web-port")
     for place in (json, html, Path(csv) if csv else None):
@@ -111,7 +113,7 @@ def load(
     flags: dict[str, object] = {
         "--brokers": brokers, "--workload": workload, "--shape": shape, "--rate": rate, "--seconds": seconds,
         "--publishers": publishers, "--subscribers": subscribers, "--filters": filters, "--seed": seed,
-        "--patience": patience, "--around-faults": around_faults,
+        "--step": step, "--steeper": steeper, "--patience": patience, "--around-faults": around_faults,
         "--crowd": crowd,
         "--quotes": quotes, "--result": json, "--csv": csv, "--html": html,
     }  # fmt: skip
@@ -149,6 +151,20 @@ def _check_counts(publishers: int, subscribers: int, filters: int, crowd: int, w
         _stop(f"{publishers + subscribers + crowd} users: this is for {_MOST_USERS} at most")
     if (subscribers + crowd) * filters > _MOST_SUBSCRIPTIONS:
         _stop(f"{(subscribers + crowd) * filters} filters: this is for {_MOST_SUBSCRIPTIONS} at most")
+
+
+def _check_numbers(
+    rate: float, seconds: float, patience: float, around_faults: float, step: float, steeper: float
+) -> None:
+    for flag, number in {"--rate": rate, "--seconds": seconds, "--patience": patience}.items():
+        if not 0 < number < math.inf:
+            _stop(f"{flag} {number:g}: it must be above 0")
+    if not 0 <= around_faults < math.inf:
+        _stop(f"--around-faults {around_faults:g}: it must be 0 or more")
+    if not (1 <= step < math.inf and 1 < steeper < math.inf):
+        _stop(
+            f"--step {step:g} --steeper {steeper:g}: a step takes 1 s or more, and the rate grows by a factor above 1"
+        )
 
 
 def _check_quotes(workload: str, quotes: Path | None) -> None:

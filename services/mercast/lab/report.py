@@ -1,14 +1,14 @@
-"""The scoreboard as Markdown, and as one HTML file that needs nothing beside it: no network, no other file.
+"""The scoreboard as Markdown, and as one HTML file (`page.py`).
 
 Whatever comes from experiments is text: it is escaped here, at the only place where it becomes markup.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from html import escape
-from importlib.resources import files
 from typing import Any, TypeAlias
+
+from mercast.lab.page import page, place_of, table
 
 Result: TypeAlias = dict[str, Any]
 
@@ -58,29 +58,14 @@ def html(results: list[Result]) -> str:
     figures = [figure for result in results for figure in result.get("figures", ())]
     numbers = iter(range(len(figures)))
     sections = "\n".join(_section(result, numbers) for result in results)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>mercast: paper and ours</title>
-<style>
-{_file("report.css")}</style>
-</head>
-<body>
-<main>
-<h1>Paper and ours</h1>
+    body = f"""<h1>Paper and ours</h1>
 <p>{escape(_scale(results))}, {len(results)} claims: {escape(tally(results))}.</p>
 {_summary(results)}
 <dl class="key">
 {"".join(f"<div><dt>{_verdict(one)}</dt><dd>{escape(meaning)}</dd></div>" for one, meaning in MEANING.items())}
 </dl>
-{sections}
-</main>
-{_drawing(figures) if figures else ""}</body>
-</html>
-"""
+{sections}"""
+    return page("mercast: paper and ours", body, figures)
 
 
 def _summary(results: list[Result]) -> str:
@@ -90,7 +75,7 @@ def _summary(results: list[Result]) -> str:
         f'<td class="number">{result["seconds"]:,.1f} s</td></tr>'
         for result in results
     )
-    return _table(("claim", "setting", "rows", "time"), rows, "summary")
+    return table(("claim", "setting", "rows", "time"), rows, "summary")
 
 
 def _section(result: Result, numbers: Iterable[int]) -> str:
@@ -101,25 +86,16 @@ def _section(result: Result, numbers: Iterable[int]) -> str:
         for row in result["rows"]
     )
     drawn = "\n".join(
-        f"<figure><figcaption>{escape(figure['title'])}</figcaption>"
-        f'<div class="plot" id="figure-{number}" role="img" aria-label="{escape(figure["title"])}"></div></figure>'
-        for figure, number in zip(result.get("figures", ()), numbers, strict=False)
+        place_of(figure, number) for figure, number in zip(result.get("figures", ()), numbers, strict=False)
     )
     error = f"<details><summary>where it broke</summary><pre>{escape(result.get('error', ''))}</pre></details>"
     return f"""<section id="{escape(result["claim"])}">
 <h2><span>{escape(result["claim"])}</span> {escape(result["title"])}</h2>
-{_table(("", "paper", "ours", "verdict", "why"), rows, "rows")}
+{table(("", "paper", "ours", "verdict", "why"), rows, "rows")}
 {error if "error" in result else ""}
 <div class="figures">{drawn}</div>
 <p class="again">Run again: <code>{escape(result["command"])}</code> ({result["seconds"]:,.1f} s)</p>
 </section>"""
-
-
-def _table(headings: Iterable[str], rows: str, kind: str) -> str:
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    return (
-        f'<div class="wide"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
-    )
 
 
 def _verdict(verdict: str) -> str:
@@ -131,19 +107,3 @@ def _tallied(result: Result) -> str:
     return " ".join(
         f'<span class="verdict {verdict}">{counts[verdict]} {verdict}</span>' for verdict in VERDICTS if counts[verdict]
     )
-
-
-def _drawing(figures: list[dict[str, Any]]) -> str:
-    """Plotly, once, and what it shall draw. In the data no tag can begin, so none can end the script."""
-    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
-
-    data = json.dumps(figures).replace("<", "\\u003c")
-    return f"""<script>{get_plotlyjs()}</script>
-<script type="application/json" id="figures">{data}</script>
-<script>
-{_file("report.js")}</script>
-"""
-
-
-def _file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
