@@ -51,7 +51,7 @@ def entry(turn: Turn, rows: Sequence[Row]) -> dict[str, Any]:
     steady, ramp = Part.of(turn.steady), Part.of(turn.ramp)
     steps = [_step(step, rows) for step in turn.ramp["knee"]["steps"]]
     held = [step for step in steps if step["held"]]
-    knee = max(held, key=lambda step: step["rate"], default=None)
+    best = max(held, key=lambda step: step["rate"], default=None)
     loads = (turn.steady, turn.ramp)
     return {
         "brokers": turn.brokers,
@@ -61,8 +61,8 @@ def entry(turn: Turn, rows: Sequence[Row]) -> dict[str, Any]:
             "rate": turn.ramp["knee"]["rate"],
             "reached": turn.ramp["knee"]["reached"],
             "why": turn.ramp["knee"]["why"],
-            "events_per_second": knee and knee["events_per_second"],
-            "deliveries_per_second": knee and knee["deliveries_per_second"],
+            "events_per_second": best and best["events_per_second"],
+            "deliveries_per_second": best and best["deliveries_per_second"],
         },
         "steps": steps,
         "counted": counted(rows),
@@ -85,6 +85,15 @@ def _step(step: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
 def _floor(moment: datetime, rows: Sequence[Row]) -> datetime:
     """The start of the window that it lies in."""
     return max((row["window_start"] for row in rows if row["window_start"] <= moment), default=moment)
+
+
+def knee(found: dict[str, Any]) -> str:
+    """Of a load's result, in words."""
+    if not found["rate"]:
+        return f"the ramp's first rate was not held: {found['why']}"
+    if not found["reached"]:
+        return f"{found['rate']:,.0f} events/s were held, and no knee was reached"
+    return f"{found['rate']:,.0f} events/s were held; beyond, {found['why']}"
 
 
 def kept(entries: dict[str, dict[str, Any]]) -> bool:
@@ -145,10 +154,8 @@ def html(entries: dict[str, dict[str, Any]], about: str) -> str:
 def _notes(entries: dict[str, dict[str, Any]]) -> str:
     notes = ["Figures are Spark's, of what brokers told; the best of each line is bold."]
     for name, one in entries.items():
-        knee = one["knee"]
         where = f", {one['clusters']} clusters" if one["clusters"] > 1 else ""
-        why = f"beyond its knee, {knee['why']}" if knee["reached"] else "its knee was not reached"
-        notes.append(f"{name} ({one['brokers']} brokers{where}): {why}.")
+        notes.append(f"{name} ({one['brokers']} brokers{where}): {knee(one['knee'])}.")
     return "<br>".join(map(escape, notes))
 
 

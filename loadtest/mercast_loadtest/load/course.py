@@ -47,9 +47,18 @@ class Pulse(NamedTuple):
 
 class Course:
     def __init__(
-        self, plan: Plan, shape: Shape, run: int, users: tuple[int, int], patience: float, around: float
+        self,
+        plan: Plan,
+        shape: Shape,
+        run: int,
+        users: tuple[int, int],
+        *,
+        patience: float,
+        around: float,
+        linger: float,
     ) -> None:
-        """`users` are how many are there at first, and in the crowd."""
+        """`users` are how many are there at first, and in the crowd. `linger` are seconds at the end, for Locust to
+        collect and write its statistics."""
         plan.learn(sum(users))
         self.ledger = Ledger(plan, run, time_ns(), patience=round(patience * _SECOND), around=round(around * _SECOND))
         self.shape, self._patience = shape, round(patience * _SECOND)
@@ -58,7 +67,8 @@ class Course:
         self.crowd_is_there = False
         self.began = self.ended = self._made = time_ns()
         """When events were published."""
-        self._judged = self._quiet_since = 0
+        self._judged = self._quiet_since = self._all_in = 0
+        self._linger = round(linger * _SECOND)
         self._arrived = 0
         self._step: _Mark | None = None
         self._pulse = _Mark(time_ns(), 0, 0)
@@ -165,7 +175,9 @@ class Course:
             self._quiet_since, self._arrived = now, self.ledger.arrived
         told = now - self.ended > _TOLD  # that there is no more to be published, to those in other processes
         if (told and not self.ledger.outstanding) or now - self._quiet_since > self._patience:
-            self.phase = Phase.OVER
+            self._all_in = self._all_in or now
+            if now - self._all_in >= self._linger:
+                self.phase = Phase.OVER
 
 
 class _Mark(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gevent
-from locust import LoadTestShape, events
+from locust import LoadTestShape, events, runners
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
@@ -31,12 +31,15 @@ _FACTS, _ORDERS = "mercast-facts", "mercast-orders"
 _TICK = 0.1
 _SEND = 0.25
 _LIVE = 1.0
+_WORKERS_REPORT = 0.5
+_LINGER = 1.2
+"""Locust writes its CSV files once a second, and not once more at the end."""
 _SPAWN_RATE = 100
 _TAG_BITS = 32
 _COULD_NOT = 2
 """Exit status: there is no result."""
 
-log = logging.getLogger("mercast.load")
+runners.WORKER_REPORT_INTERVAL = _WORKERS_REPORT  # statistics of workers to the master
 
 
 class Current:
@@ -123,7 +126,12 @@ def _start(environment: Environment, **_: Any) -> None:
     if not isinstance(runner, WorkerRunner):
         shape = shape_named(options.shape, options.rate, options.seconds, options.step, options.steeper)
         users = options.publishers + options.subscribers, options.crowd
-        Current.course = Course(plan, shape, options.run_tag, users, options.patience, options.around_faults)
+        several = isinstance(runner, MasterRunner)
+        Current.course = Course(
+            plan, shape, options.run_tag, users,
+            patience=options.patience, around=options.around_faults,
+            linger=_LINGER + (2 * _WORKERS_REPORT if several else 0),
+        )  # fmt: skip
         Current.numbers = Numbers()
         Current.greenlets = [gevent.spawn(_conduct, environment, Current.course), gevent.spawn(_tell, Current.course)]
     if not isinstance(runner, MasterRunner):

@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep, time
+from time import sleep, time
 from typing import Any, Literal, NoReturn
 
+from pyspark.errors import PySparkException
 from rich.console import Console
 from rich.table import Table
 
@@ -32,8 +34,11 @@ _COULD_NOT = 2
 _WINDOW, _WATERMARK = 1, 5
 """Seconds: a window must fit into a step of a ramp."""
 _PAUSE = 2.0 * _WINDOW
-_FIGURES_WITHIN = 120.0
-_POLL = 0.2
+_SHIPPED = 5.0
+"""Seconds within which rows, and the ticks after them, are surely in Kafka."""
+_FIGURES_WITHIN = 180
+_TOLD = 1_000
+_KAFKA, _SPARK = "Kafka", "Spark"
 _LEAST_BROKERS = 2
 
 
@@ -73,11 +78,11 @@ def compare(
     rate
         Events a second of the steady load: 500, unless told.
     seconds
-        How long it goes on: 20, quickly 8.
+        How long it goes on: 20, quickly 6.
     ramp_from
         Events a second at which the ramp begins.
     ramp_seconds
-        How long the ramp may take: 60, quickly 14.
+        How long the ramp may take: 60, quickly 12.
     seed
         Of filters and events.
     quick
@@ -92,7 +97,7 @@ def compare(
     for place in (json, html):
         if place is not None and not place.absolute().parent.is_dir():
             _stop(f"{place}: there is no folder {place.absolute().parent}")
-    rate, seconds = rate or 500.0, seconds or (8.0 if quick else 20.0)
+    rate, seconds = rate or 500.0, seconds or (6.0 if quick else 20.0)
     step, steeper = (2.0, 1.6) if quick else (3.0, 1.3)
     load = {
         "workload": workload,
@@ -104,7 +109,7 @@ def compare(
     ramp = {"shape": "ramp", "rate": ramp_from, "step": step, "steeper": steeper}
     setting = Setting(
         brokers, clusters, _flags(load), _flags({"rate": rate, "seconds": seconds}),
-        _flags(ramp | {"seconds": ramp_seconds or (14.0 if quick else 60.0)}),
+        _flags(ramp | {"seconds": ramp_seconds or (12.0 if quick else 60.0)}),
     )  # fmt: skip
     entries = _run(names, setting)
     about = (
@@ -133,50 +138,58 @@ def _run(names: list[str], setting: Setting) -> dict[str, dict[str, Any]]:
 
 
 def _compare(names: list[str], setting: Setting, ends: ExitStack) -> dict[str, dict[str, Any]]:
-    steps = ends.enter_context(Steps(["Kafka and Spark", *names]))
-    rows: list[Figures] = []
-    turns: list[Turn] = []
-    kafka = ""
+    """Spark comes last, and reads all taps at once: it would take the processor from what is measured."""
+    steps = ends.enter_context(Steps([_KAFKA, *names, _SPARK]))
     folder = Path(ends.enter_context(TemporaryDirectory(prefix="mercast-compare-")))
-    for number, name in enumerate(steps):
-        if number == 0:
-            prepare()  # once and for all, not by every broker at the same time
-            kafka = ends.enter_context(Kafka(tell=steps.doing)).address
-            _start_metrics(kafka, folder, rows, ends)
-            steps.done("they run")
-            continue
-        steps.doing("starting brokers")
-        with brokers_of(name, setting, f"kafka://{kafka}") as mesh:
-            turn = take(name, mesh, setting, _PAUSE, folder, steps.doing)
-            turns.append(turn)
-            knee = turn.ramp["knee"]
-            steps.done(f"knee at {knee['rate']:,.0f} events/s{'' if knee['reached'] else ' or more'}")
-            if name == names[-1]:  # ticks of brokers that run move the windows on
-                steps.doing("waiting for Spark's last figures")
-                _wait_for_figures(turn, rows)
+    turns: list[Turn] = []
+    rows: list[Figures] = []
+    kafka, mesh = "", ExitStack()
+    for name in steps:
+        if name == _KAFKA:
+            kafka = _start_kafka(steps.doing, ends)
+            steps.done(f"at {kafka}")
+        elif name == _SPARK:
+            with mesh:  # ticks of the last brokers move the windows on
+                rows = _figures_of_all(kafka, folder, turns[-1])
+            steps.done(f"{len(rows):,} figures of brokers and clusters, by second")
+        else:
+            mesh.close()
+            steps.doing("starting brokers")
+            brokers = mesh.enter_context(brokers_of(name, setting, f"kafka://{kafka}"))
+            ends.push(mesh)
+            turns.append(take(name, brokers, setting, _PAUSE, folder, steps.doing))
+            steps.done(report.knee(turns[-1].ramp["knee"]))
     return {
         turn.strategy: report.entry(turn, [row for row in rows if row["strategy"] == turn.strategy]) for turn in turns
     }
 
 
-def _start_metrics(kafka: str, folder: Path, rows: list[Figures], ends: ExitStack) -> None:
+def _start_kafka(tell: Callable[[str], None], ends: ExitStack) -> str:
+    prepare()  # once and for all, not by every broker at the same time
+    kafka = ends.enter_context(Kafka(tell=tell)).address
     asyncio.run(make_topics(TapSettings(where=f"kafka://{kafka}")))
+    return kafka
+
+
+def _figures_of_all(kafka: str, folder: Path, last: Turn) -> list[Figures]:
+    rows: list[Figures] = []
     spark = started("local[2]", conf=live.SPARK, name="mercast compare")
-    ends.callback(spark.stop)
-    setting = live.Setting(
-        kafka=kafka, checkpoint=str(folder / "checkpoint"), window=_WINDOW, watermark=_WATERMARK, beginning="earliest"
-    )
-    ends.callback(live.start(spark, setting, rows.extend).stop)
-
-
-def _wait_for_figures(turn: Turn, rows: list[Figures]) -> None:
-    """Until a window that came after the load is closed."""
-    ended = max(time(), Part.of(turn.ramp).ended.timestamp())
-    until = monotonic() + _FIGURES_WITHIN
-    while not any(row["window_start"].timestamp() > ended for row in rows[-100:]):
-        if monotonic() > until:
-            raise SparkError(f"Spark has no figures of {turn.strategy} after {_FIGURES_WITHIN:.0f} s")
-        sleep(_POLL)
+    try:
+        closed = Part.of(last.ramp).ended.timestamp() + _WINDOW + _WATERMARK + _SHIPPED
+        sleep(max(0.0, closed - time()))
+        setting = live.Setting(
+            kafka=kafka, checkpoint=str(folder / "checkpoint"), window=_WINDOW, watermark=_WATERMARK,
+            beginning="earliest", once=True,
+        )  # fmt: skip
+        query = live.start(spark, setting, rows.extend)
+        if not query.awaitTermination(_FIGURES_WITHIN):
+            raise SparkError(f"Spark has not read all taps after {_FIGURES_WITHIN} s")
+    except PySparkException as error:
+        raise SparkError(str(error)[:_TOLD]) from None
+    finally:
+        with suppress(Exception):  # Java hears Ctrl-C as well, and may have gone before us
+            spark.stop()
+    return rows
 
 
 # -- what it is told, and what it tells --------------------------------------------------------------------------------
@@ -222,9 +235,7 @@ def _show(entries: dict[str, dict[str, Any]], about: str) -> None:
     console.print(about, markup=False)
     console.print(table)
     for name, one in entries.items():
-        knee = one["knee"]
-        why = f"beyond its knee, {knee['why']}" if knee["reached"] else "its knee was not reached"
-        console.print(f"{name}: {why}", markup=False)
+        console.print(f"{name}: {report.knee(one['knee'])}", markup=False)
 
 
 def _stop(reason: str) -> NoReturn:

@@ -1,0 +1,166 @@
+"""`mercast load`, as a user runs it: its figures are what brokers counted, and what is lost does not go unnoticed."""
+
+import csv
+import json
+import signal
+from contextlib import contextmanager
+
+import pytest
+from system.live import Mesh, Running, end, mercast, metrics, until
+
+SMALL = ("--publishers", 2, "--subscribers", 4, "--filters", 6, "--rate", 300, "--patience", 1.5)
+SUBSCRIPTIONS, USERS = 24, 6
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    with Mesh(3) as brokers:
+        yield brokers
+
+
+def at(mesh, *ids):
+    """Where some brokers are, or all."""
+    return "--brokers", ",".join(mesh[id].client for id in ids or mesh.brokers)
+
+
+def counted(mesh, *names):
+    """By all brokers together."""
+    found = [metrics(broker) for broker in mesh.brokers.values()]
+    return [sum(one[name] for one in found) for name in names]
+
+
+def load(*flags, folder, status=0):
+    """The result, and what was said."""
+    place = folder / "result.json"
+    done = mercast("load", *SMALL, "--json", place, *flags)
+    assert done.returncode == status, done.stdout + done.stderr
+    return json.loads(place.read_text()), done.stdout
+
+
+def all_came(result):
+    """And it was something."""
+    wrong = ("missing", "missing_around_faults", "not_accepted", "late", "doubled", "undue", "strangers")
+    assert {name: result[name] for name in wrong} == dict.fromkeys(wrong, 0)
+    assert result["due"] == result["delivered"] > 100
+    assert (result["kept"], result["completeness"], result["problem"]) == (True, 1.0, None)
+    assert result["published"] > 100
+    assert 0 < result["latency_ms"]["p50"] <= result["latency_ms"]["p95"] <= result["latency_ms"]["p99"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_figures_are_what_brokers_counted(mesh, tmp_path, workers):
+    names = "mercast_events_published_total", "mercast_events_delivered_total"
+    before = counted(mesh, *names)
+    flags = ("--seconds", 3, "--csv", tmp_path / "stats", "--html", tmp_path / "r.html", "--workers", workers)
+    result, said = load(*at(mesh), *flags, folder=tmp_path)
+    all_came(result)
+    published, copies = (now - then for now, then in zip(counted(mesh, *names), before, strict=True))
+    assert (result["published"], result["copies"]) == (published, copies)
+    assert result["deliveries"] == result["due"] >= copies
+    with (tmp_path / "stats_stats.csv").open() as file:
+        rows = {row["Name"]: (int(row["Request Count"]), int(row["Failure Count"])) for row in csv.DictReader(file)}
+    expected = {"connect": USERS, "subscribe": SUBSCRIPTIONS, "publish": published, "deliver": result["due"]}
+    assert rows == {name: (count, 0) for name, count in expected.items()} | {"Aggregated": (sum(expected.values()), 0)}
+    page = (tmp_path / "r.html").read_text()
+    assert all(f'"name": "{name}"' in page for name in ("publish", "deliver", "subscribe"))
+    assert "nothing missing, doubled or undue" in said
+
+
+@pytest.mark.parametrize("shape", ["burst", "churn", "flash"])
+def test_shapes(mesh, tmp_path, shape):
+    result, _ = load(*at(mesh), "--seconds", 9, "--shape", shape, folder=tmp_path)
+    all_came(result | {"completeness": 1.0})
+    assert result["shape"] == shape
+    assert (result["uncounted"] > 0) == (shape != "burst")
+
+
+def test_a_ramp_finds_a_knee_or_says_that_it_did_not(mesh, tmp_path):
+    flags = ("--shape", "ramp", "--step", 1, "--steeper", 1.5, "--seconds", 4)
+    result, said = load(*at(mesh), *flags, folder=tmp_path)
+    steps = result["knee"]["steps"]
+    assert 2 <= len(steps) <= 4
+    assert [step["rate"] for step in steps][:1] == [300]
+    assert "knee: " in said
+
+
+def test_real_quotes(mesh, tmp_path):
+    file = tmp_path / "quotes.csv"
+    file.write_text("symbol,price,volume,venue\n" + "".join(f"S{n % 5},{10 + n % 7},{n},x\n" for n in range(50)))
+    result, _ = load(*at(mesh), "--seconds", 2, "--quotes", file, folder=tmp_path)
+    all_came(result)
+
+
+@contextmanager
+def running(folder, *flags):
+    with Running(folder, "load", *SMALL, "--json", folder / "result.json", *flags) as command:
+        command.says("events/s")
+        yield command
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_early_with_its_summary(mesh, tmp_path, by):
+    with running(tmp_path, *at(mesh), "--seconds", 600) as command:
+        status = end(command.process, by)
+        assert (status, "nothing missing" in command.out) == (0, True), command.out + command.err
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["seconds"] < 600
+    assert result["missing"] == result["doubled"] == result["undue"] == 0
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_what_a_fault_costs_is_missing_unless_it_is_told_of(tmp_path, told):
+    """Nobody is connected to the broker in the middle: users see nothing of its end."""
+    options = ("--heart-beat", "0.2")
+    with Mesh(3, [(1, 2), (2, 3)], may_log="", options=options) as mesh:
+        flags = ("--seconds", 4, "--around-faults", 60)
+        with running(tmp_path, *at(mesh, 1, 3), *flags) as command:
+            if told:
+                command.process.send_signal(signal.SIGUSR1)
+            mesh.kill(2)
+            status = command.process.wait(60)
+            said = command.out + command.err
+    result = json.loads((tmp_path / "result.json").read_text())
+    lost, other = ("missing_around_faults", "missing") if told else ("missing", "missing_around_faults")
+    assert (status, result["kept"]) == ((0, True) if told else (1, False)), said
+    assert result[lost] == result["due"] - result["delivered"] > 0
+    assert result[other] == result["doubled"] == result["undue"] == 0
+
+
+def test_users_of_a_killed_broker_go_elsewhere(tmp_path):
+    with Mesh(3) as mesh, running(tmp_path, *at(mesh), "--seconds", 6) as command:
+        mesh.kill(3)
+        assert command.process.wait(60) == 0, command.out + command.err
+        until(lambda: metrics(mesh[1])["mercast_events_published_total"] > 0, "somebody publishes")
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert len(result["faults"]) == 1
+    assert result["missing"] == result["doubled"] == result["undue"] == 0
+    assert result["delivered"] > 100
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--brokers", "127.0.0.1:1"], "no broker answers at 127.0.0.1:1"),
+        (["--brokers", "x:y"], "x:y"),
+        (["--rate", "0"], "--rate 0: it must be above 0"),
+        (["--seconds", "-1"], "--seconds -1: it must be above 0"),
+        (["--subscribers", "0"], "--subscribers 0: it must be at least 1"),
+        (["--shape", "churn", "--filters", "1"], "with churn, half of them stand at a time"),
+        (["--workload", "zipf", "--quotes", "q.csv"], "--quotes goes with --workload quotes"),
+        (["--quotes", "none.csv"], "none.csv: No such file or directory"),
+        (["--quotes", "bad.csv"], "bad.csv, line 3, column 2 (price): 'dear' is not a number of 0 or more"),
+        (["--json", "nowhere/r.json"], "nowhere/r.json: there is no folder"),
+    ],
+)
+def test_what_cannot_be_is_said(tmp_path, flags, told):
+    (tmp_path / "bad.csv").write_text("symbol,price,volume\nACME,1,2\nACME,dear,2\n")
+    done = mercast("load", *flags, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
+def test_there_are_no_other_workloads_and_shapes():
+    for flags in (["--workload", "weather"], ["--shape", "round"]):
+        done = mercast("load", *flags)
+        assert done.returncode == 1
+        assert flags[1] in done.stdout + done.stderr
