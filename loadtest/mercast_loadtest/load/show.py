@@ -67,6 +67,7 @@ def result(course: Course, about: dict[str, Any]) -> dict[str, Any]:
         "began": _iso(course.began),
         "ended": _iso(course.ended),
         "seconds": round(course.seconds, 3),
+        "users": len(ledger.ready),
         **tally._asdict(),
         "rate": round(tally.published / course.seconds, 1) if course.seconds else 0.0,
         "delivery_rate": round(ledger.arrived / course.seconds, 1) if course.seconds else 0.0,

@@ -29,7 +29,7 @@ from mercast_streaming import live
 from mercast_streaming.figures import Figures
 from mercast_streaming.spark import SparkError
 
-_COULD_NOT = 2
+_COULD_NOT, _INTERRUPTED = 2, 130
 """Exit status: there is no result."""
 _WINDOW, _WATERMARK = 1, 5
 """Seconds: a window must fit into a step of a ramp."""
@@ -132,9 +132,11 @@ def _run(names: list[str], setting: Setting) -> dict[str, dict[str, Any]]:
         with interruptible(), ExitStack() as ends:
             return _compare(names, setting, ends)
     except (KafkaError, SparkError, NotReady, LoadError, OSError) as error:
+        if isinstance(error.__context__, KeyboardInterrupt):  # what ends is disturbed as well
+            sys.exit(_INTERRUPTED)
         _stop(str(error))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
 
 
 def _compare(names: list[str], setting: Setting, ends: ExitStack) -> dict[str, dict[str, Any]]:
