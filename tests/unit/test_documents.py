@@ -34,7 +34,8 @@ def test_the_error_shown_in_the_readme_is_the_error_given():
 def test_paths_and_links_lead_somewhere(document):
     text = document.read_text()
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
-    rooms = [ROOT, ROOT / "services/mercast", ROOT / "streaming/mercast_streaming", document.parent]
+    packages = ("services/mercast", "streaming/mercast_streaming", "loadtest/mercast_loadtest")
+    rooms = [ROOT, *(ROOT / package for package in packages), document.parent]
     paths = re.findall(r"`([\w./-]+/[\w./-]*\w)`", text)
     missing = [path for path in links + paths if not any((room / path).exists() for room in rooms)]
     assert missing == []
