@@ -154,7 +154,7 @@ def test_overlay_shows_clusters_edges_and_what_they_bring():
 
 def _edges(told):
     """By broker: where else it is, and how much it brings."""
-    rows = re.findall(r"^ +(\d+) +([\w-]+) +(\d+) +(\d+) *$", told.partition("edges")[2], re.MULTILINE)
+    rows = re.findall(r"^ +(\d+) +([\w-]+) +(\d+) +(\d+) +reachable *$", told.partition("edges")[2], re.MULTILINE)
     return {int(id): (also_in, int(some), int(others)) for id, also_in, some, others in rows}
 
 

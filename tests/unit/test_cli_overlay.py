@@ -9,8 +9,10 @@ import threading
 
 import pytest
 from observed import Link, Member, Pair, Session, StandIn, answering, served
+from sim.clusters import backbone, start
 
 from mercast.broker.config import BrokerConfig
+from mercast.broker.overview import overview
 from mercast.cli.overlay import duration
 from mercast.content import Filter
 from mercast.protocol import stimuli
@@ -137,3 +139,25 @@ def test_an_address_that_is_none():
 @pytest.mark.parametrize(("seconds", "text"), [(0.9, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (7325, "2 h 2 min")])
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_what_a_dead_edge_brought_counts_for_nothing():
+    homes, links = backbone(clusters=2, internal=1)
+    simulator = start(homes, links)
+    simulator.do(102, stimuli.Advertise("p", 1, "quote", Filter()))
+    simulator.do(202, stimuli.Subscribe("s", 1, "quote", Filter()))
+    simulator.run(8)
+    simulator.crash(101)
+    simulator.run(9)
+    inside = StandIn(BrokerConfig(id=102, cluster_number=1), simulator.brokers[102])
+    assert overview(inside)["carried"] == [
+        {"edge": 100, "also_in": [], "reachable": True, "advertisements": 0, "subscriptions": 1},
+        {"edge": 101, "also_in": [], "reachable": False, "advertisements": 0, "subscriptions": 0},
+    ]
+    with served(inside) as address:
+        told = lines(overlay("--admin", str(address)).stdout)
+    assert told[told.index("edges") :][1:4] == [
+        "id also in advertisements brought subscriptions brought state",
+        "100 – 0 1 reachable",
+        "101 – 0 0 out of reach",
+    ]

@@ -50,20 +50,21 @@ def _cluster(broker: Observed, cluster: Cluster) -> dict[str, Any]:
 
 
 def _carried(broker: Observed, cluster: Cluster) -> list[dict[str, Any]]:
-    """What each edge brings into a cluster from others."""
+    """What each edge brings into a cluster from others. Of one that is gone it is kept, but counts for nothing."""
     if not isinstance(broker.core, MERC):
         return []
-    place = broker.core.places[cluster.place]
+    place, is_there = broker.core.places[cluster.place], broker.core.is_there
     kinds = {"advertisements": place.advertisements, "subscriptions": place.subscriptions}
-    counts = {
-        kind: Counter(telling.broker for origin in table for telling in table.of(origin) if telling.crossed)
+    brought = {
+        kind: Counter(one.broker for origin in table for one in table.of(origin) if one.crossed)
         for kind, table in kinds.items()
     }
-    edges = sorted({broker for some in counts.values() for broker in some} | _edges(cluster.state))
+    edges = sorted({edge for some in brought.values() for edge in some} | _edges(cluster.state))
     others = {who: list(member.also_in) for who, member in broker.members[cluster.place].items()}
     others[broker.core.me] = [one.name for one in broker.config.clusters() if one.number != cluster.number]
     return [
-        {"edge": edge, "also_in": others.get(edge, [])} | {kind: some[edge] for kind, some in counts.items()}
+        {"edge": edge, "also_in": others.get(edge, []), "reachable": edge in cluster.state.reachable}
+        | {kind: some[edge] * is_there(cluster.address(edge)) for kind, some in brought.items()}
         for edge in edges
     ]
 

@@ -103,9 +103,11 @@ def _brokers(me: int, seen: dict[str, Any], title: str) -> Table:
 
 def _edges(seen: dict[str, Any], title: str) -> Table:
     """Who brings what from other clusters."""
-    table = _table(f"edges{title}", "id", "also in", "advertisements brought", "subscriptions brought")
+    table = _table(f"edges{title}", "id", "also in", "advertisements brought", "subscriptions brought", "state")
     for one in seen.get("carried", []):
-        _add(table, one["edge"], ", ".join(one["also_in"]), one["advertisements"], one["subscriptions"])
+        reachable = one.get("reachable", True)  # which brokers of earlier builds do not tell
+        brought = one["advertisements"], one["subscriptions"], "reachable" if reachable else "out of reach"
+        _add(table, one["edge"], ", ".join(one["also_in"]), *brought, dead=not reachable)
     return table
 
 
