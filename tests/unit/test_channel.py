@@ -33,7 +33,7 @@ class Ears:
     def repeated(self, peer, key, value, _cause):
         assert self.tables[peer][key] == value
 
-    def completed(self, peer, incarnation):
+    def completed(self, peer, incarnation, _cause):
         self.completions.append((incarnation, set(self.tables.get(peer, ()))))
 
     def unheard(self, peer, key, value, cause):

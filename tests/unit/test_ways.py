@@ -15,7 +15,7 @@ LONG, SHORT = Telling((1, 2, 3), 34), Telling((1,), 14)
 
 class Told:
     def __init__(self):
-        self.tellings, self.gone, self.now = Tellings(), set(), 0.0
+        self.tellings, self.gone, self.now = Tellings(me=9), set(), 0.0
         self.ways = Ways(self.tellings, lambda one: one.broker not in self.gone, LASTS)
 
     def put(self, *tellings, origin=AD, value=QUOTE):

@@ -18,7 +18,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mercast.limits import DEFAULTS
-from mercast.overlay.channel import Channel, Patience
+from mercast.overlay.channel import NO_STREAM, Channel, Patience
 from mercast.overlay.said import Said, Total
 from mercast.protocol.messages import Complete, Control, Drop, Put
 
@@ -51,8 +51,11 @@ class Item(NamedTuple):
 
 Cause: TypeAlias = Request | Item
 
-NOBODY = Item(-1, (-1, -1), 0)
+NOBODY = Item(-1, NO_STREAM, 0)
 """The cause of what nobody waits for."""
+
+TOLD = Item(-1, NO_STREAM, 1)
+"""Causes nothing itself: settled when all is that was told before."""
 
 
 class Listener(Protocol):
@@ -65,7 +68,7 @@ class Listener(Protocol):
     def repeated(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         """It says what it has said before: it starts anew, and may have been restarted."""
 
-    def completed(self, peer: int, incarnation: int) -> None:
+    def completed(self, peer: int, incarnation: int, cause: Cause) -> None:
         """It has said everything in this incarnation, and nothing is left of what it said before."""
 
 
@@ -176,6 +179,19 @@ class Exchange:
     def wait_for_all(self, peer: int, cause: Cause) -> None:
         """Let a cause wait until a peer that was just met has said everything, and has heard what that leads to."""
         self._wait((peer, _ALL), (), cause)
+
+    def await_told(self, now: float) -> None:
+        """Let `TOLD` wait for all that peers have been told so far."""
+        self._open[TOLD] = set()
+        self._since[TOLD] = now
+        for peer, channel in self._channels.items():
+            for number, item in channel.unsettled.items():
+                self._wait((peer, number), getattr(item, "key", ()), TOLD)
+        self.close_if_settled(TOLD)
+
+    def is_open(self, cause: Cause) -> bool:
+        """Whether it is not settled, nor given up."""
+        return cause in self._open
 
     def _end_waiting_for_all(self, channel: Channel) -> None:
         at = channel.peer, _ALL
@@ -292,7 +308,7 @@ class Exchange:
             self._reminded.pop(channel.peer, None)
             for key in said.end():
                 self._unheard(said, channel.peer, key, cause)
-            self._listener.completed(channel.peer, channel.heard[0])
+            self._listener.completed(channel.peer, channel.heard[0], cause)
             self._end_waiting_for_all(channel)
 
     def _unheard(self, said: Said, peer: int, key: Key, cause: Cause) -> None:

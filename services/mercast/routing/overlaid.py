@@ -176,7 +176,7 @@ class Overlaid(ABC):
     def repeated(self, peer: int, value: Any, cause: Cause) -> None:  # noqa: B027
         """A peer says again what it has said before."""
 
-    def completed(self, peer: int) -> None:  # noqa: B027
+    def completed(self, peer: int, cause: Cause) -> None:  # noqa: B027
         """A peer has said everything, since it was met."""
 
     @abstractmethod
@@ -338,11 +338,11 @@ class Overlaid(ABC):
         self._unpark()
         self.overlay_changed()
 
-    def heard_all(self, peer: int, incarnation: int) -> None:
+    def heard_all(self, peer: int, incarnation: int, cause: Cause) -> None:
         self._whole[peer] = incarnation
         if self.is_whole(peer):  # else its news has overtaken the news of its restart
             self._partly.discard(peer)
-        self.completed(peer)
+        self.completed(peer, cause)
 
     def is_whole(self, peer: int) -> bool:
         """Whether it has said everything, as it is now."""
@@ -463,5 +463,5 @@ class _Listening:
         if not isinstance(key, Statement):
             self._core.repeated(peer, value, cause)
 
-    def completed(self, peer: int, incarnation: int) -> None:
-        self._core.heard_all(peer, incarnation)
+    def completed(self, peer: int, incarnation: int, cause: Cause) -> None:
+        self._core.heard_all(peer, incarnation, cause)

@@ -23,10 +23,12 @@ from mercast.matching import Content
 from mercast.overlay.cluster import NUMBER, Cluster, place_of
 from mercast.overlay.exchange import NOBODY, Cause, Key
 from mercast.overlay.seen import Seen, SeenWindow
-from mercast.overlay.split import BROKER, CARRY, unpack
+from mercast.overlay.split import BROKER, CARRY, pack, unpack
+from mercast.protocol.effects import Effect
 from mercast.protocol.messages import Carried, Forward, Local, Origin, Packet
 from mercast.protocol.stimuli import Tick
 from mercast.routing.core import count_others
+from mercast.routing.destination.learning import Learning
 from mercast.routing.destination.place import Place
 from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Told, Way, order
 from mercast.routing.lists import ListRouting
@@ -61,9 +63,16 @@ class MERC(ListRouting):
         """Peers that counted when that was looked at last: they can be reached, and have said everything."""
         self._carried: dict[Crossed, SeenWindow] = {}
         """What has come here by each way."""
+        self._learning = Learning(self.clusters, self.exchange, self.settings.wait_for_route)
 
     def _find_deadline(self) -> float:
-        return min(super()._find_deadline(), *(place.ways.next_deadline() for place in self.places))
+        ways = (place.ways.next_deadline() for place in self.places)
+        return min(super()._find_deadline(), self._learning.next_deadline(), *ways)
+
+    def _done(self) -> list[Effect]:
+        if not self._learning.is_over and self._learning.ends(self._now, self._partly - self._lost.keys()):
+            self._unpark()
+        return super()._done()
 
     def peers(self) -> Iterable[int]:
         return frozenset[int]().union(*(cluster.members() for cluster in self.clusters))
@@ -83,12 +92,8 @@ class MERC(ListRouting):
         place = self.places[place_of(peer)]
         if not self.is_whole(peer):
             self._take_back_subscriptions(peer)
-        if place is self.places[HOME]:
-            for local, advertisement in self.clients.advertisements.items():
-                self.exchange.tell(peer, local, advertisement, NOBODY)
-        for key in (key for keys in place.advertisements.brought.values() for key in keys):
-            told = place.advertisements.of(key.origin)[Telling(key.crossed, self.me)]
-            self.exchange.tell(peer, key, told, NOBODY)
+        for key, advertisement in place.advertisements.own.items():
+            self.exchange.tell(peer, key, advertisement, NOBODY)
 
     def _take_back_subscriptions(self, peer: int) -> None:
         """It was restarted, and is told of them when it advertises anew. Were it told now it would pass that on, and be
@@ -115,7 +120,6 @@ class MERC(ListRouting):
 
     def subscribed(self, local: Local, subscription: Subscription, cause: Cause) -> None:
         self.places[HOME].subscriptions.put((self.me, local), Telling((), self.me), subscription)
-        self.places[HOME].offers.put(local, subscription)
         self._tell_wanted(HOME, local, subscription, cause)
         self._carry_subscription(self.places[HOME], (), (self.me, local), cause)
 
@@ -123,7 +127,6 @@ class MERC(ListRouting):
         for peer in self._peers_in(self.places[HOME]):
             self.exchange.untell(peer, local, cause)
         self.places[HOME].subscriptions.drop((self.me, local), Telling((), self.me))
-        self.places[HOME].offers.drop(local)
         self._carry_subscription(self.places[HOME], (), (self.me, local), cause)
 
     # -- from other brokers ------------------------------------------------------------------------------------------
@@ -159,10 +162,13 @@ class MERC(ListRouting):
         if isinstance(value, Advertisement):
             self._review(peer, [value], cause)
 
-    def completed(self, _peer: int) -> None:
-        self.overlay_changed()
+    def completed(self, _peer: int, cause: Cause) -> None:
+        self._look_who_is_there(cause)
 
     def overlay_changed(self) -> None:
+        self._look_who_is_there(NOBODY)
+
+    def _look_who_is_there(self, cause: Cause) -> None:
         """An edge announces only what it can reach."""
         for place in self.places:
             place.carriers.forget_picks()
@@ -175,11 +181,11 @@ class MERC(ListRouting):
                 for some in (told.advertisements, told.subscriptions)
             )
             says = {origin: place.advertisements.agreed(origin) for origin in advertised}
-            self._carry_advertisements(place, (), says, NOBODY)
+            self._carry_advertisements(place, (), says, cause)
             for origin in subscribed:
                 if place.subscriptions.agreed(origin) is None:
                     place.lay(origin)
-                self._carry_subscription(place, (), origin, NOBODY)
+                self._carry_subscription(place, (), origin, cause)
 
     def types_changed(self, cause: Cause) -> None:
         for place in self.places:
@@ -229,23 +235,19 @@ class MERC(ListRouting):
                 continue
             for peer in self._peers_in(into):
                 for key in now:
-                    self.exchange.tell(peer, key, into.advertisements.of(origin)[Telling(key.crossed, self.me)], cause)
+                    self.exchange.tell(peer, key, into.advertisements.own[key], cause)
                 self._untell(peer, before, now, cause)
 
     def _carry_subscription(self, place: Place, crossed: Crossed, origin: Origin, cause: Cause) -> None:
         """To brokers of other clusters with advertisements that concern it (lines 6 to 8)."""
         for into in self._others(place):
             before, now = self._bring(into, into.subscriptions, origin)
-            for key in before:
-                into.offers.drop(key)
-            for key in now:
-                into.offers.put(key, into.subscriptions.of(origin)[Telling(key.crossed, self.me)])
             if before == now and not _came_by(now, crossed, place):
                 continue
             if before != now:
                 into.lay(origin)
             for key in now:
-                self._tell_wanted(into.cluster.place, key, into.offers[key], cause)
+                self._tell_wanted(into.cluster.place, key, into.subscriptions.own[key], cause)
             for peer in self._peers_in(into):
                 self._untell(peer, before, now, cause)
 
@@ -304,10 +306,10 @@ class MERC(ListRouting):
 
     def _review(self, peer: int, advertisements: Iterable[Interest] | None, cause: Cause) -> None:
         """The same for one peer, of all subscriptions that these advertisements concern (None: all)."""
-        offers = self.places[place_of(peer)].offers
-        concerned = dict(offers)
+        own = self.places[place_of(peer)].subscriptions.own
+        concerned = dict(own)
         if advertisements is not None:
-            concerned = dict(pair for one in advertisements for pair in offers.concerning(self.types, one))
+            concerned = dict(pair for one in advertisements for pair in own.concerning(self.types, one))
         for key, subscription in concerned.items():
             if self._is_wanted(peer, key, subscription):
                 self.exchange.tell(peer, key, subscription, cause)
@@ -353,7 +355,10 @@ class MERC(ListRouting):
             else:
                 self.pass_by(forward, neighbour)
         if CARRY | self.me in roles:
-            self._carry(place, forward.packets)
+            if self._learning.is_over:
+                self._carry(place, forward.packets)
+            else:
+                self.park(place.cluster.place, forward._replace(destinations=pack((CARRY | self.me,))))
 
     def _take_home(self, place: Place, forward: Forward, neighbour: int) -> None:
         """From another cluster, for this broker's own clients, whose home is bound by the rules as all of it is."""

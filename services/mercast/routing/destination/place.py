@@ -6,11 +6,10 @@ Besides TRT and SPRT (overlay/cluster.py) these are the tables of section IV-A: 
 from collections.abc import Callable, Mapping, Sequence
 
 from mercast.content.interest import Interest
-from mercast.content.interests import Interests
 from mercast.matching import Content, TypedMatcher
 from mercast.overlay.cluster import Cluster
 from mercast.overlay.split import CARRY
-from mercast.protocol.messages import Carried, Local, Origin, Packet
+from mercast.protocol.messages import Carried, Origin, Packet
 from mercast.routing.destination.carriers import FIRST_GROUP, Carriers
 from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way
 from mercast.routing.destination.ways import Ways
@@ -24,14 +23,12 @@ class Place:
         long a way counts that was the best."""
         self.cluster, self.number = cluster, cluster.number
         self._me, self._is_at = cluster.state.me, is_there
-        self.advertisements = Tellings()
+        self.advertisements = Tellings(self._me)
         """R-SRT."""
         self.ways = Ways(self.advertisements, self._counts, ways_last)
         """Those that subscriptions follow."""
-        self.subscriptions = Tellings()
+        self.subscriptions = Tellings(self._me)
         """R-PRT."""
-        self.offers: Interests[Local | Carried, Interest] = Interests()
-        """Subscriptions that this broker tells of here: those of its own clients, at home, and those that it brings."""
         self.matcher = matcher
         """The same subscriptions, to match events with: destinations are brokers, and groups of edges."""
         self._laid: dict[Origin, tuple[Interest, int]] = {}
@@ -84,12 +81,8 @@ class Place:
         made_here = {origin for origin in self.subscriptions if origin[0] == self._me}
         assert set(self.matcher) == self._laid.keys() == set(self.subscriptions) - made_here
         for table in (self.advertisements, self.subscriptions):
-            brought = {
-                Carried(origin, one.crossed) for origin in table for one in table.of(origin) if self._brings(one)
-            }
-            assert brought == {key for keys in table.brought.values() for key in keys}
-        made = {local for broker, local in made_here if not self.cluster.place}
-        assert self.offers.keys() == made | {key for keys in self.subscriptions.brought.values() for key in keys}
+            brought = {key for keys in table.brought.values() for key in keys}
+            assert brought == {key for key in table.own if isinstance(key, Carried)}
 
     def entries(self, packets: Sequence[Packet], contents: Sequence[Content]) -> list[tuple[int, ...]]:
         """The destination list of each event."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from mercast.content.interest import Advertisement, Interest
 from mercast.content.interests import Interests
 from mercast.overlay.exchange import Key
-from mercast.protocol.messages import Carried, Origin
+from mercast.protocol.messages import Carried, Local, Origin
 
 Crossed: TypeAlias = tuple[int, ...]
 """The clusters that something has left, oldest first."""
@@ -45,19 +45,26 @@ class Told:
 
 
 class Tellings:
-    def __init__(self) -> None:
+    def __init__(self, me: int) -> None:
+        self._me = me
         self._items: dict[Origin, dict[Telling, Interest]] = {}
+        self.own: Interests[Local | Carried, Interest] = Interests()
+        """What this broker itself tells of: its own clients', at home, and what it brings; as it says it."""
         self.brought: dict[Origin, tuple[Carried, ...]] = {}
         """What this broker itself, being an edge, brings into the cluster, and under which names."""
         self._made_at: dict[int, set[Origin]] = {}
 
     def put(self, origin: Origin, telling: Telling, value: Interest) -> None:
         self._items.setdefault(origin, {})[telling] = value
+        if telling.broker == self._me:
+            self.own.put(_said(origin, telling), value)
         self._made_at.setdefault(origin[0], set()).add(origin)
 
     def drop(self, origin: Origin, telling: Telling) -> Interest:
         """What was told so."""
         was = self._items[origin].pop(telling)
+        if telling.broker == self._me:
+            self.own.drop(_said(origin, telling))
         if not self._items[origin]:
             del self._items[origin]
             self._made_at[origin[0]].discard(origin)
@@ -101,6 +108,10 @@ class Tellings:
     def tellers(self, origin: Origin, crossed: Crossed, counts: Callable[[Telling], bool]) -> tuple[int, ...]:
         """Who tells of it by this way."""
         return tuple(sorted(one.broker for one in self.of(origin) if one.crossed == crossed and counts(one)))
+
+
+def _said(origin: Origin, telling: Telling) -> Local | Carried:
+    return Carried(origin, telling.crossed) if telling.crossed else origin[1]
 
 
 def order(crossed: Crossed) -> tuple[int, int, Crossed]:
