@@ -59,7 +59,7 @@ def _carried(broker: Observed, cluster: Cluster) -> list[dict[str, Any]]:
         kind: Counter(one.broker for origin in table for one in table.of(origin) if one.crossed)
         for kind, table in kinds.items()
     }
-    edges = sorted({edge for some in brought.values() for edge in some} | _edges(cluster.state))
+    edges = [record.broker for record in _records(cluster.state) if len(record.clusters) > 1]
     others = {who: list(member.also_in) for who, member in broker.members[cluster.place].items()}
     others[broker.core.me] = [one.name for one in broker.config.clusters() if one.number != cluster.number]
     return [
@@ -67,10 +67,6 @@ def _carried(broker: Observed, cluster: Cluster) -> list[dict[str, Any]]:
         | {kind: some[edge] * is_there(cluster.address(edge)) for kind, some in brought.items()}
         for edge in edges
     ]
-
-
-def _edges(state: LinkState) -> set[int]:
-    return {record.broker for record in state.known() if len(record.clusters) > 1}
 
 
 def readiness(broker: Observed) -> dict[str, Any]:

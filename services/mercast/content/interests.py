@@ -33,6 +33,8 @@ class Interests(dict[K, I]):
 
     def concerning(self, types: Types, other: Interest) -> Iterator[tuple[K, I]]:
         """Those that may have events in common with it (`Interest.intersects`)."""
+        if not self:
+            return
         related = self._by_type.keys() if other.type is None else _related(types, other.type)
         for key in (key for type in related for key in self._by_type.get(type, ())):
             if self[key].filter.intersects(other.filter):

@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 
 from mercast.content.event import EventId
 from mercast.content.interest import Advertisement, Interest, Subscription
-from mercast.content.interests import Interests
 from mercast.content.rules import EVERYTHING
 from mercast.matching import Content
 from mercast.overlay.cluster import NUMBER, Cluster, place_of
@@ -318,12 +317,13 @@ class MERC(ListRouting):
 
     def _is_wanted(self, peer: int, key: Local | Carried, subscription: Interest) -> bool:
         """Match(subscription, R-SRT): whether events that concern it may come by this peer, on their best way."""
+        if peer not in self._told:  # so it is with most, and this is asked of all
+            return False
         place, broker = self.places[place_of(peer)], peer & NUMBER
         source = (
             next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
         )
-        told = self._told[peer].advertisements if peer in self._told else Interests()
-        for told_as, _ in told.concerning(self.types, subscription):
+        for told_as, _ in self._told[peer].advertisements.concerning(self.types, subscription):
             origin, _ = _read(told_as, broker)
             for way in place.ways.of(origin):
                 # Where the subscription comes from, does a way count that is this one, gone on?
