@@ -11,7 +11,7 @@ from strategies import events, filters
 from mercast.content import Filter
 from mercast.content.evaluate import evaluate
 from mercast_streaming.audit.evaluate import Question, answered, kinds, questions
-from mercast_streaming.audit.near import bounds_of, together
+from mercast_streaming.audit.near import Group, bounds_of, together
 from mercast_streaming.audit.where import read
 
 TABLE = Path(__file__).parent.parent / "unit" / "filter_cases.toml"
@@ -80,7 +80,13 @@ def test_similar_filters_stand_together():
     asked = dict(enumerate(map(read, texts)))
     found = list(together(asked))
     assert found[0] == (None, [23, 25, 26])
-    assert sorted(number for _, some in found for number in some) == sorted(asked)
+    assert sorted(number for group in found for number in inside(group)) == sorted(asked)
     assert (read("x >= '7' AND x <= '7'"), [24]) in found
     assert (read("s >= 'b' AND s <= 'd'"), [21, 22]) in found
-    assert max(len(some) for _, some in found) == 16
+    (numbers,) = [group for group in found if group.implied == read("x >= 0 AND x <= 20.5")]
+    assert inside(numbers) == [0, 1, 2, 20, *range(3, 20)]
+    assert numbers.of[1] == (read("x >= 15 AND x <= 20.5"), [(read("x >= 15 AND x <= 19.5"), [15, 16, 17, 18]), 19])
+
+
+def inside(group):
+    return [number for one in group.of for number in (inside(one) if isinstance(one, Group) else [one])]

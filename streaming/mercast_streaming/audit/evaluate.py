@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as T  # noqa: N812
 
-from mercast_streaming.audit.near import together
-from mercast_streaming.audit.translate import BOOL, FLOAT, INT, KINDS, STRING, TYPES, text, translate
+from mercast_streaming.audit.near import Group, together
+from mercast_streaming.audit.translate import BOOL, FLOAT, INT, KINDS, STRING, TYPES, Columns, text, translate
 from mercast_streaming.audit.where import Where, WhereError, names_of, read
 from mercast_streaming.schema import CORRUPT
 
@@ -24,6 +24,8 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Looking for what thousands of expressions have in common takes longer than all of them.
     "spark.sql.subexpressionElimination.enabled": "false",
+    # Spark would write out every plan whole, for a page that is not served.
+    "spark.sql.maxPlanStringLength": "10000",
 }
 
 _GROUP = 50
@@ -124,7 +126,7 @@ _TYPES: dict[str, T.DataType] = {
 }
 """By the kinds of an attribute's values, what it is read as; as a variant, if they are several."""
 
-_FLOATS = "_{0} RLIKE '[.eE]'"
+_FLOATS = "(contains(_{0}, '.') OR contains(_{0}, 'e') OR contains(_{0}, 'E'))"
 _IS = {
     INT: "_kind{0} = 'BIGINT'",
     FLOAT: "(_kind{0} = 'DOUBLE' OR _kind{0} LIKE 'DECIMAL%')",
@@ -183,17 +185,24 @@ def answered(
         if type_ is not None:
             types = ", ".join(f"'{text(one)}'" for one in sorted({type_, *subtypes.get(type_, ())}))
             needs.append(f"type IN ({types})")
-        groups = []
-        for implied, some in together(filters):
-            cases = [f"IF({translate(filters[number], columns)}, '{number},', '')" for number in some]
-            implied_too = "TRUE" if implied is None else translate(implied, columns)
-            groups.append(f"IF({implied_too}, {_together(cases)}, '')")
+        groups = [_cases(group, filters, columns) for group in together(filters)]
         parts.append(f"IF({' AND '.join(needs) or 'TRUE'}, {_together(groups)}, '')")
     kept = [name for name in events.columns if name != "attributes"]
     # As text first, with a comma after each: the cheapest way to gather a few of very many.
     found = typed(events, of).select(*kept, "told", F.expr(_together(parts or ["''"])).alias("_found"))
     numbers = F.expr("CASE WHEN _found = '' THEN array() ELSE split(substr(_found, 1, length(_found) - 1), ',') END")
     return found.select(*kept, "told", numbers.cast("array<int>").alias("answers"))
+
+
+def _cases(group: Group, filters: Mapping[int, Where], columns: Columns) -> str:
+    each = [
+        _cases(one, filters, columns)
+        if isinstance(one, Group)
+        else f"IF({translate(filters[one], columns)}, '{one},', '')"
+        for one in group.of
+    ]
+    implied = "TRUE" if group.implied is None else translate(group.implied, columns)
+    return f"IF({implied}, {_together(each)}, '')"
 
 
 def _together(parts: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
 """Filters that ask for similar values of one attribute, put together behind a condition that all of them imply.
 
 Most events are not what most filters ask for: where that condition is not true, none of its filters is, and they need
-not be looked at. It is a filter itself, and translated as they are.
+not be looked at. It is a filter itself, and translated as they are. Groups of many are made of smaller groups: so of
+very many filters few are looked at for each event.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,8 +11,15 @@ from typing import NamedTuple
 
 from mercast_streaming.audit.where import And, Compare, In, Value, Where
 
-_TOGETHER = 16
-"""Filters behind one condition: of a thousand, some tens are then looked at for each event."""
+_TOGETHER = 4
+"""Filters, or groups of them, behind one condition."""
+
+
+class Group(NamedTuple):
+    implied: Where | None
+    """None: nothing is known of these."""
+    of: "list[int | Group]"
+    """Filters by their numbers, and groups."""
 
 
 class Bounds(NamedTuple):
@@ -28,20 +36,28 @@ class Bounds(NamedTuple):
         return self.name, self.text
 
 
-def together(filters: Mapping[int, Where]) -> Iterator[tuple[Where | None, list[int]]]:
-    """Numbers of filters, each group with what they imply; None: nothing is known of these."""
+def together(filters: Mapping[int, Where]) -> Iterator[Group]:
+    """Each filter is in one group."""
     bounded = {number: bounds for number, where in filters.items() if (bounds := bounds_of(where)) is not None}
     others = [number for number in filters if number not in bounded]
     if others:
-        yield None, others
+        yield Group(None, [*others])
     in_order = sorted(bounded, key=lambda number: bounded[number])
     for _, some in groupby(in_order, key=lambda number: bounded[number].of):
-        numbers = list(some)
-        for at in range(0, len(numbers), _TOGETHER):
-            group = numbers[at : at + _TOGETHER]
-            low, high = min(bounded[one].low for one in group), max(bounded[one].high for one in group)
-            name = bounded[group[0]].name
-            yield And((Compare(name, ">=", low), Compare(name, "<=", high))), group
+        yield _group(list(some), bounded)
+
+
+def _group(numbers: list[int], bounded: Mapping[int, Bounds]) -> Group:
+    low, high = min(bounded[one].low for one in numbers), max(bounded[one].high for one in numbers)
+    name = bounded[numbers[0]].name
+    implied = And((Compare(name, ">=", low), Compare(name, "<=", high)))
+    if len(numbers) <= _TOGETHER:
+        return Group(implied, [*numbers])
+    size = _TOGETHER
+    while size * _TOGETHER < len(numbers):
+        size *= _TOGETHER
+    parts = [numbers[at : at + size] for at in range(0, len(numbers), size)]
+    return Group(implied, [_group(part, bounded) if len(part) > 1 else part[0] for part in parts])
 
 
 def bounds_of(where: Where) -> Bounds | None:
