@@ -27,7 +27,7 @@ p { color: var(--soft); margin: .25rem 0; }
 """
 
 _VERDICTS = ("clean", "wrong", "little")
-_SAID = ("Every delivery was right.", "Some deliveries were wrong.", "Too much is not known.")
+_SAID = ("No wrong delivery was found.", "Some deliveries were wrong.", "Too much is not known.")
 
 
 def page(report: Report, verdict: int) -> str:
