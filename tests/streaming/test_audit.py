@@ -23,9 +23,11 @@ def wrong(report):
 
 
 def test_a_run_without_faults_is_clean(auditing, tmp_path):
+    """In Parquet; and with a prefix that looks like the topic of control rows."""
     taps = invented.make(invented.Setting())
-    taps.write(tmp_path)
-    report = audit(auditing, from_files(auditing, str(tmp_path)), Setting())
+    renamed = [one._replace(topic=one.topic.replace("mercast", "control")) for one in taps.messages]
+    put(auditing, renamed).write.parquet(str(tmp_path / "taps.parquet"))
+    report = audit(auditing, from_files(auditing, str(tmp_path / "taps.parquet")), Setting())
     assert (report.right, wrong(report), report.grey, report.unknown) == (taps.pairs, set(), {}, {})
     assert taps.pairs > 500
     assert report.exit_code(0) == CLEAN
@@ -156,13 +158,22 @@ def test_clocks_are_known_as_well_as_they_were_measured_near_in_time(auditing):
         ticks = [tick(START + second * SECOND) | {"clock_offset_us": bound} for second, bound in measured]
         return [message("taps", broker, number, tick=[one]) for number, one in enumerate(ticks)]
 
-    def skew(*messages):
-        return reading.skew(reading.headers(put(auditing, messages)))
+    messages = [
+        *ticked(1, (0, None)),
+        *ticked(2, (0, None), (1, 900_000), (2, 40), (3, 70)),
+        *ticked(3, (1, 800_000), (2, 60)),
+        *ticked(4, (1, 40), (1_000, 900_000)),
+    ]
+    found = reading.extents(reading.parsed(put(auditing, messages))).collect()
+    assert {row["broker"]: row["skew"] for row in found} == {1: 0, 2: 40, 3: 60, 4: 900_000}
 
-    assert skew(*ticked(1, (0, None))) == 0
-    assert skew(*ticked(1, (0, None), (1, 900_000), (2, 40), (3, 70))) == 40
-    assert skew(*ticked(1, (1, 900_000), (2, 40)), *ticked(2, (1, 800_000), (2, 60))) == 60
-    assert skew(*ticked(1, (1, 40), (1_000, 900_000))) == 900_000
+
+def test_without_control_rows_nothing_is_undue(auditing):
+    """Somebody kept the one topic, and not the other."""
+    taps = [one for one in one_of_each() if one.topic == "mercast.taps"]
+    report = audit(auditing, put(auditing, taps), Setting(grace=0.5))
+    assert (report.named, report.unknown) == ([], {"control rows lost": 15})
+    assert report.exit_code(0.5) == TOO_LITTLE
 
 
 def test_taps_in_kafka(auditing, kafka):

@@ -14,12 +14,12 @@ def life(**changes):
     } | changes  # fmt: skip
 
 
-def stream(broker=1, incarnation=7, to=1000, lost=(), interval=100):
-    return {"broker": broker, "incarnation": incarnation, "to": to, "lost": lost, "interval": interval}
+def extent(*gaps, broker=1, incarnation=7, to=1000, lost=()):
+    return {"broker": broker, "incarnation": incarnation, "to": to, "lost": lost, "interval": 100, "gaps": gaps}
 
 
 def gap(start, end, control=True, partition=0):
-    return {"broker": 1, "incarnation": 7, "control": control, "partition": partition, "from": start, "to": end}
+    return {"control": control, "partition": partition, "from": start, "to": end}
 
 
 def snapshot(at, broker=1, incarnation=7):
@@ -27,27 +27,32 @@ def snapshot(at, broker=1, incarnation=7):
 
 
 def test_all_is_known_where_no_row_is_lost():
-    assert known([stream()], [], [snapshot(5)]) == {(1, 7): Known(0, 1000, snapshots=[5])}
+    assert known([extent()], [snapshot(5)]) == {(1, 7): Known(0, 1000, snapshots=[5])}
 
 
 def test_state_is_known_from_the_first_snapshot_on_if_the_beginning_is_missing():
-    (one,) = known([stream()], [gap(None, 90)], [snapshot(300), snapshot(100)]).values()
+    (one,) = known([extent(gap(None, 90))], [snapshot(300), snapshot(100)]).values()
     assert (one.begins, one.doubts) == (100, [])
 
 
+def test_nothing_is_known_of_a_broker_without_control_rows():
+    (one,) = known([extent()], []).values()
+    assert one.begins == NEVER
+
+
 def test_lost_control_rows_leave_doubts_until_the_next_snapshot():
-    (one,) = known([stream()], [gap(200, 250), gap(500, 550)], [snapshot(5), snapshot(400)]).values()
+    (one,) = known([extent(gap(200, 250), gap(500, 550))], [snapshot(5), snapshot(400)]).values()
     assert one.doubts == [Span(200, 400), Span(500, NEVER)]
 
 
 def test_lost_rows_of_events_are_gaps_of_their_partition_and_told_losses_of_any():
-    (one,) = known([stream(lost=[700])], [gap(200, 250, False, 3), gap(300, None, False, 1)], []).values()
+    (one,) = known([extent(gap(200, 250, False, 3), gap(300, None, False, 1), lost=[700])], []).values()
     assert one.gaps == [(None, Span(600, 700)), (3, Span(200, 250)), (1, Span(300, NEVER))]
 
 
 def test_a_broker_is_replaced_by_its_next_incarnation():
-    streams = [stream(), stream(incarnation=9, to=3000), stream(incarnation=8, to=2000), stream(broker=2)]
-    found = known(streams, [], [snapshot(1500, incarnation=8), snapshot(2500, incarnation=9)])
+    extents = [extent(), extent(incarnation=9, to=3000), extent(incarnation=8, to=2000), extent(broker=2)]
+    found = known(extents, [snapshot(1500, incarnation=8), snapshot(2500, incarnation=9)])
     assert [found[who].replaced for who in ((1, 7), (1, 8), (1, 9), (2, 7))] == [1500, 2500, NEVER, NEVER]
 
 

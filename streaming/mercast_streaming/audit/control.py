@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from mercast_streaming.audit.reading import BROKER, rows
+from mercast_streaming.audit.reading import BROKER, rows_of
 
 SUBSCRIPTION, ADVERTISEMENT = "subscription", "advertisement"
 NEVER = 2**62
@@ -29,23 +29,26 @@ BrokerLife: TypeAlias = tuple[int, int]
 # -- in Spark ----------------------------------------------------------------------------------------------------------
 
 
-def control_rows(source: DataFrame, doubled: bool = False) -> DataFrame:
-    """All rows about subscriptions and advertisements, alike."""
-    found = None
-    for kind, what, step, columns in (
-        ("subscribed", SUBSCRIPTION, _MADE, ("client", "request", "at", "type", "filter", "echo", "settled_at")),
-        ("unsubscribed", SUBSCRIPTION, _ENDED, ("client", "request", "at")),
-        ("advertised", ADVERTISEMENT, _MADE, ("client", "request", "at", "type", "filter")),
-        ("unadvertised", ADVERTISEMENT, _ENDED, ("client", "request", "at")),
-        ("settled", None, _SETTLED, ("client", "request", "at", "missing")),
-    ):
-        some = rows(source, kind, columns, doubled).withColumn("step", F.lit(step))
-        # A request made one thing or the other; what it settles is what it made.
-        whats = F.array(*(F.lit(one) for one in ((SUBSCRIPTION, ADVERTISEMENT) if what is None else (what,))))
-        some = some.withColumn("what", F.explode(whats))
-        found = some if found is None else found.unionByName(some, allowMissingColumns=True)
-    assert found is not None
-    return found
+_ABOUT = {
+    "subscribed": ("client", "request", "at", "type", "filter", "echo", "settled_at"),
+    "unsubscribed": ("client", "request", "at"),
+    "advertised": ("client", "request", "at", "type", "filter"),
+    "unadvertised": ("client", "request", "at"),
+    "settled": ("client", "request", "at", "missing"),
+}
+"""Kinds of rows about subscriptions and advertisements."""
+
+
+def control_rows(messages: DataFrame) -> DataFrame:
+    """All of these, alike: `what` they are about, and which `step` of its life."""
+    found = rows_of(messages, _ABOUT)
+    kind = F.col("kind")
+    step = F.when(kind == "settled", _SETTLED).when(kind.startswith("un"), _ENDED).otherwise(_MADE)
+    # A request made one thing or the other; what it settles is what it made.
+    both = F.array(F.lit(SUBSCRIPTION), F.lit(ADVERTISEMENT))
+    one = F.when(kind.endswith("subscribed"), SUBSCRIPTION).otherwise(ADVERTISEMENT)
+    whats = F.when(kind == "settled", both).otherwise(F.array(one))
+    return found.select("*", step.alias("step"), F.explode(whats).alias("what"))
 
 
 def lives(control: DataFrame) -> DataFrame:
@@ -85,7 +88,7 @@ class Known:
     """What the taps of one broker in one of its incarnations cover."""
 
     begins: int
-    """From when on its control state is known."""
+    """From when on its control state is known: never, if it is never told whole."""
     ends: int
     """When its last row was written."""
     replaced: int = NEVER
@@ -97,32 +100,39 @@ class Known:
     snapshots: list[int] = field(default_factory=list)
 
 
-def known(headers: Iterable[Any], gaps: Iterable[Any], snapshots: Iterable[Any]) -> dict[BrokerLife, Known]:
-    """From small tables: each stream's extent and losses, lost rows, and complete snapshots."""
+def known(extents: Iterable[Any], snapshots: Iterable[Any]) -> dict[BrokerLife, Known]:
+    """From small tables: each broker's extent and losses (reading.py), and complete snapshots."""
     found: dict[BrokerLife, Known] = {}
-    for row in headers:
-        one = found.setdefault((row["broker"], row["incarnation"]), Known(0, 0))
-        one.ends = max(one.ends, row["to"] or 0)
+    extents = list(extents)
+    for row in extents:
+        one = found[row["broker"], row["incarnation"]] = Known(0, row["to"] or 0)
         one.gaps += [(None, Span(at - row["interval"], at)) for at in row["lost"]]
     for row in snapshots:
         found[row["broker"], row["incarnation"]].snapshots.append(row["at"])
     for one in found.values():
         one.snapshots.sort()
     _replace(found)
-    for row in gaps:
+    for row in extents:
         one = found[row["broker"], row["incarnation"]]
-        start = 0 if row["from"] is None else row["from"]
-        end = NEVER if row["to"] is None else row["to"]
-        if not row["control"]:
-            one.gaps.append((row["partition"], Span(start, end)))
-            continue
-        again = bisect_right(one.snapshots, end)  # of one that is spoken of right after the gap, a part may be lost
-        span = Span(start, one.snapshots[again] if again < len(one.snapshots) else NEVER)
-        if start == 0:
-            one.begins = span.end
-        else:
-            one.doubts.append(span)
+        for gap in row["gaps"]:
+            _leave_out(one, gap)
+        if not one.snapshots:
+            one.begins = NEVER
     return found
+
+
+def _leave_out(one: Known, gap: Any) -> None:
+    start = 0 if gap["from"] is None else gap["from"]
+    end = NEVER if gap["to"] is None else gap["to"]
+    if not gap["control"]:
+        one.gaps.append((gap["partition"], Span(start, end)))
+        return
+    again = bisect_right(one.snapshots, end)  # of one that is spoken of right after the gap, a part may be lost
+    span = Span(start, one.snapshots[again] if again < len(one.snapshots) else NEVER)
+    if start == 0:
+        one.begins = span.end
+    else:
+        one.doubts.append(span)
 
 
 def _replace(found: Mapping[BrokerLife, Known]) -> None:

@@ -1,6 +1,7 @@
 """The audit from end to end: a source of tap messages in, a report out."""
 
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,20 +42,21 @@ class _Audit:
     """One run: what it reads, and what it knows by now."""
 
     spark: SparkSession
-    source: DataFrame
+    messages: DataFrame
+    """Parsed, each once."""
     setting: Setting
-    doubled: bool = False
-    """Whether messages are there twice."""
     grace: int = 0
     skew: int = 0
+    brokers: dict[control.BrokerLife, control.Known] = field(default_factory=dict)
     lives: list[Life] = field(default_factory=list)
     asked: Questions = field(default_factory=lambda: questions(()))
     kinds: dict[str, str] = field(default_factory=dict)
     declared: dict[str, dict[str, int]] = field(default_factory=dict)
     faults: list[int] = field(default_factory=list)
+    links: list[Any] = field(default_factory=list)
 
     def rows(self, kind: str, *columns: str) -> DataFrame:
-        return reading.rows(self.source, kind, columns, self.doubled)
+        return reading.rows(self.messages, kind, *columns)
 
     def event_rows(self, kind: str, *columns: str) -> DataFrame:
         """Those of events in the time that is asked for."""
@@ -65,11 +67,9 @@ class _Audit:
             found = found.where(F.col("time") < self.setting.until)
         return found
 
-    def events(self, only: DataFrame | None = None) -> DataFrame:
-        """With the questions that they answer; only those with these ids, if they are given."""
+    def events(self) -> DataFrame:
+        """With the questions that they answer."""
         published = self.event_rows("published", "type", "attributes", "publisher")
-        if only is not None:
-            published = published.join(F.broadcast(only), list(EVENT), "left_semi")
         return answered(published, self.asked, self.kinds, self.declared)
 
     def delivered(self) -> DataFrame:
@@ -77,48 +77,54 @@ class _Audit:
 
 
 def audit(spark: SparkSession, source: DataFrame, setting: Setting) -> Report:
-    """Of all messages of `source` (reading.py), which is read several times."""
-    run = _Audit(spark, source, setting, grace=round(setting.grace * _SECOND))
+    """Of all messages of `source` (reading.py), which is read once."""
     report = Report(since=setting.since, until=setting.until)
-    brokers = _know_brokers(run, report)
-    _know_control(run, report, brokers)
-    _judge(run, report, brokers)
+    with ExitStack() as ends:
+        parsed = _kept(reading.parsed(source), ends)
+        run = _Audit(spark, parsed.where("readable"), setting, grace=round(setting.grace * _SECOND))
+        extents = _know_messages(run, report, parsed)
+        _know_control(run, report, extents)
+        _judge(run, report, ends)
     return report
+
+
+def _kept(some: DataFrame, ends: ExitStack) -> DataFrame:
+    """In memory, as far as it goes, until the audit is done."""
+    ends.callback(some.unpersist)
+    return some.persist(StorageLevel.MEMORY_AND_DISK)
 
 
 # -- what is known -----------------------------------------------------------------------------------------------------
 
 
-def _know_brokers(run: _Audit, report: Report) -> dict[control.BrokerLife, control.Known]:
+def _know_messages(run: _Audit, report: Report, parsed: DataFrame) -> list[Any]:
     seen = Observation("messages")
-    header = reading.headers(run.source.observe(seen, F.count(F.lit(1)).alias("messages"))).persist()
-    report.messages = header.count()
-    report.repeated_messages = report.messages - reading.distinct(header)
     # Those that are none, or of a newer version: their rows show as gaps besides.
-    report.unreadable_messages = seen.get["messages"] - report.messages
-    run.doubled = report.repeated_messages > 0
-    lost = F.collect_list(F.when(F.col("lost"), F.col("to")))
-    streams = header.groupBy(*BROKER).agg(
-        F.max("to").alias("to"), lost.alias("lost"), F.coalesce(F.max("interval"), F.lit(0)).alias("interval"),
-        F.sum("count").alias("rows"),
-    ).collect()  # fmt: skip
-    gaps = reading.gaps(header).collect()
-    run.skew = reading.skew(header)
-    header.unpersist()
-    report.rows, report.lost_rows = sum(row["rows"] for row in streams), sum(row["lost_rows"] for row in gaps)
-    report.brokers, report.skew_us = len(streams), run.skew
-    whole = run.rows("snapshot", "ends", "rows", "at").where("ends").collect()
-    return control.known(streams, gaps, whole)
+    told = parsed.observe(seen, _count(~F.col("readable")).alias("unreadable")).where("readable")
+    extents = reading.extents(told).collect()
+    report.unreadable_messages = seen.get["unreadable"]
+    report.messages, report.repeated_messages, report.rows = (
+        sum(row[name] for row in extents) for name in ("messages", "again", "rows")
+    )
+    report.lost_rows = sum(gap["lost_rows"] for row in extents for gap in row["gaps"])
+    run.skew = report.skew_us = max((row["skew"] for row in extents), default=0)
+    report.brokers = len(extents)
+    if report.repeated_messages:
+        run.messages = run.messages.join(F.broadcast(reading.repeated(run.messages)), "message", "left_anti")
+    return extents
 
 
-def _know_control(run: _Audit, report: Report, brokers: dict[control.BrokerLife, control.Known]) -> None:
-    rows = control.lives(control.control_rows(run.source, run.doubled)).collect()
-    run.lives = control.assemble(rows, brokers, run.grace)
+def _know_control(run: _Audit, report: Report, extents: list[Any]) -> None:
+    told = _told(run)
+    whole = [row for row in told if row["kind"] == "snapshot" and row["ends"]]
+    run.brokers = control.known(extents, whole)
+    run.declared = control.descendants(row for row in told if row["kind"] == "declared")
+    run.links = [row for row in told if row["kind"] == "linked"]
+    if run.setting.around_faults is not None:
+        run.faults = [row["at"] for row in told if row["kind"] == "unlinked"]
+    run.lives = control.assemble(control.lives(control.control_rows(run.messages)).collect(), run.brokers, run.grace)
     asked = filter(None, map(judging.question_of, run.lives))
     run.asked = questions(asked, run.setting.held)
-    run.declared = control.descendants(run.rows("declared", "type", "parent", "at").collect())
-    if run.setting.around_faults is not None:
-        run.faults = [row["at"] for row in run.rows("unlinked", "at").distinct().collect()]
     run.kinds = kinds(run.event_rows("published", "attributes"), run.asked.names)
     subscriptions = [life for life in run.lives if life.what == control.SUBSCRIPTION]
     report.subscriptions = len(subscriptions)
@@ -129,6 +135,17 @@ def _know_control(run: _Audit, report: Report, brokers: dict[control.BrokerLife,
         question is None or run.asked.asked[question] not in run.asked.read
         for question in map(judging.question_of, subscriptions)
     )
+
+
+def _told(run: _Audit) -> list[Any]:
+    """Control rows about snapshots, types and links."""
+    kinds = {"snapshot": ("ends", "at"), "declared": ("type", "parent", "at")}
+    kinds |= dict.fromkeys(("linked", "unlinked"), ("neighbour", "at"))
+    found = reading.rows_of(run.messages, kinds)
+    # Every snapshot tells of types and links again: once is enough.
+    each = F.when(F.col("kind").isin("snapshot", "unlinked"), F.col("at"))
+    alike = found.groupBy(*BROKER, "kind", "ends", "type", "parent", "neighbour", each)
+    return alike.agg(F.min("at").alias("at")).collect()
 
 
 def _near_fault(run: _Audit, events: DataFrame) -> DataFrame:
@@ -150,61 +167,41 @@ def _near_fault(run: _Audit, events: DataFrame) -> DataFrame:
 # -- the verdict -------------------------------------------------------------------------------------------------------
 
 
-def _judge(run: _Audit, report: Report, brokers: dict[control.BrokerLife, control.Known]) -> None:
-    spark = run.spark
-    # Kept, for Spark would have Python tell of them each time that they are asked for.
-    known = judging.broker_table(spark, brokers).persist()
-    subscriptions = judging.subscription_table(spark, run.lives, run.asked).persist()
-    advertisements = judging.advertisement_table(spark, run.lives, run.asked).persist()
-    seen, compared = Observation("events"), Observation("pairs")
-    events = run.events().observe(seen, F.count(F.lit(1)).alias("events"), _count(~F.col("told")).alias("untold"))
+def _judge(run: _Audit, report: Report, ends: ExitStack) -> None:
+    known = judging.broker_table(run.spark, run.brokers)
+    subscriptions = judging.subscription_table(run.spark, run.lives, run.asked)
+    advertisements = judging.advertisement_table(run.spark, run.lives, run.asked)
+    seen, compared, came = Observation("events"), Observation("pairs"), Observation("deliveries")
+    events = _kept(run.events(), ends)
+    told = events.observe(seen, F.count(F.lit(1)).alias("events"), _count(~F.col("told")).alias("untold"))
     due = judging.expected(
-        _near_fault(run, judging.advertised(events, advertisements, run.skew)), subscriptions, known,
+        _near_fault(run, judging.advertised(told, advertisements, run.skew)), subscriptions, known,
         {(type_, subtype): since for type_, some in run.declared.items() for subtype, since in some.items()},
         skew=run.skew, grace=run.grace, across=run.setting.across,
     )  # fmt: skip
-    delivered = run.delivered()
-    got = judging.got(delivered, subscriptions, known)
-    states = [RIGHT, MISSING, UNEXPECTED, *GREY, *UNKNOWN]
-    pairs = judging.compared(due, got)
-    counts = [_count(F.col("state") == state).alias(state) for state in states]
-    odd = pairs.observe(compared, *counts).where(F.col("state").isin(MISSING, UNEXPECTED))
-    odd = odd.persist(StorageLevel.MEMORY_AND_DISK)
+    got = judging.got(run.delivered(), subscriptions, known)
+    pairs = judging.compared(due, got.observe(came, _count(F.col("state") != RIGHT).alias("odd")))
+    counts = [_count(F.col("state") == state).alias(state) for state in (RIGHT, MISSING, UNEXPECTED, *GREY, *UNKNOWN)]
+    odd = _kept(pairs.observe(compared, *counts).where(F.col("state").isin(MISSING, UNEXPECTED)), ends)
     odd.count()
     report.count(seen.get | compared.get)
-    missing = odd.where(F.col("state") == MISSING)
-    unexpected = odd.where(F.col("state") == UNEXPECTED).select(*EVENT, "life") if compared.get[UNEXPECTED] else None
-    undue = _undue(run, report, got, unexpected, subscriptions, known)
-    doubles = judging.doubles(delivered).persist(StorageLevel.MEMORY_AND_DISK)
+    undue = got.where(F.col("state") != RIGHT)
+    if compared.get[UNEXPECTED]:
+        unexpected = odd.where(F.col("state") == UNEXPECTED).select(*EVENT, "life")
+        again = got.where(F.col("state") == RIGHT).join(unexpected, [*EVENT, "life"])
+        undue = undue.unionByName(judging.explained(again, events, subscriptions, known))
+    undue = _kept(undue, ends)
+    if came.get["odd"] or compared.get[UNEXPECTED]:
+        states = {row["state"]: row["count"] for row in undue.groupBy("state").count().collect()}
+        report.right += states.pop(RIGHT, 0)
+        report.count(states)
+    doubles = _kept(judging.doubles(run.delivered()), ends)
     report.doubled = doubles.count()
-    _name(run, report, missing, undue, doubles)
-    for table in (known, subscriptions, advertisements, odd, undue, doubles):
-        table.unpersist()
+    _name(run, report, odd.where(F.col("state") == MISSING), undue, doubles)
 
 
 def _count(condition: Any) -> Any:
     return F.coalesce(F.sum(condition.cast("bigint")), F.lit(0))
-
-
-def _undue(
-    run: _Audit,
-    report: Report,
-    got: DataFrame,
-    unexpected: DataFrame | None,
-    subscriptions: DataFrame,
-    known: DataFrame,
-) -> DataFrame:
-    """Deliveries that were not simply right, all counted, each with its `state`."""
-    plain = got.where(F.col("state") != RIGHT)
-    if unexpected is not None:
-        again = got.where(F.col("state") == RIGHT).join(unexpected, [*EVENT, "life"])
-        events = run.events(unexpected.select(*EVENT).distinct())
-        plain = plain.unionByName(judging.explained(again, events, subscriptions, known))
-    plain = plain.persist(StorageLevel.MEMORY_AND_DISK)
-    states = {row["state"]: row["count"] for row in plain.groupBy("state").count().collect()}
-    report.right += states.pop(RIGHT, 0)
-    report.count(states)
-    return plain
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -231,4 +228,4 @@ def _name(run: _Audit, report: Report, missing: DataFrame, undue: DataFrame, dou
         note("doubled", f"{row['copies']} copies", row, row["broker"], row["client"], row["subscriptions"] or [])
     report.named = sorted(wrong.values(), key=lambda one: (one.event, one.what, one.broker, one.client or ""))[:most]
     if report.named:
-        paths.trace(run.spark, run.rows, report.named)
+        paths.trace(run.spark, run.messages, run.links, report.named)

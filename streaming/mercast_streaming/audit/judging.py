@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from mercast_streaming.audit.control import ADVERTISEMENT, NEVER, SUBSCRIPTION, BrokerLife, Known, Life
 from mercast_streaming.audit.evaluate import Question, Questions
 from mercast_streaming.audit.reading import BROKER, EVENT
+from mercast_streaming.audit.table import table
 
 DELIVERY = (*EVENT, *BROKER, "client")
 """What there should be one of at most."""
@@ -56,22 +57,30 @@ UNDUE_BECAUSE = (
 
 # -- small tables ------------------------------------------------------------------------------------------------------
 
-_SPAN = "struct<start: bigint, end: bigint>"
-_BROKERS = f"""broker bigint, incarnation bigint, begins bigint, ends bigint, doubts array<{_SPAN}>,
-    gaps array<struct<partition: int, start: bigint, end: bigint>>"""
-_LIVES = """life int, question int, broker bigint, incarnation bigint, of_cluster string, client string, request bigint,
-    echo boolean, since bigint, before bigint, settled bigint, ended bigint, sure bigint, gone bigint, readable boolean,
-    asks boolean, type string"""
-_ADVERTISEMENTS = """event_broker bigint, event_incarnation bigint, publisher string,
-    advertisements array<struct<question: int, settled: bigint, ended: bigint>>"""
+_NUMBER, _TEXT, _FLAG = "bigint", "string", "boolean"
+_BROKERS = {
+    **dict.fromkeys((*BROKER, "begins", "ends"), _NUMBER),
+    "doubts": "array<struct<start: bigint, end: bigint>>",
+    "gaps": "array<struct<partition: int, start: bigint, end: bigint>>",
+}
+_LIVES = {
+    "life": "int", "question": "int", "broker": _NUMBER, "incarnation": _NUMBER, "of_cluster": _TEXT, "client": _TEXT,
+    "request": _NUMBER, "echo": _FLAG, "since": _NUMBER, "before": _NUMBER, "settled": _NUMBER, "ended": _NUMBER,
+    "sure": _NUMBER, "gone": _NUMBER, "readable": _FLAG, "asks": _FLAG, "type": _TEXT,
+}  # fmt: skip
+_ADVERTISEMENTS = {
+    "event_broker": _NUMBER, "event_incarnation": _NUMBER, "publisher": _TEXT,
+    "advertisements": "array<struct<question: int, settled: bigint, ended: bigint>>",
+}  # fmt: skip
 
 
 def broker_table(spark: SparkSession, brokers: Mapping[BrokerLife, Known]) -> DataFrame:
     rows = [
-        (*who, one.begins, one.ends, list(one.doubts), [(partition, *span) for partition, span in one.gaps])
+        (*who, one.begins, one.ends, [span._asdict() for span in one.doubts],
+         [{"partition": partition} | span._asdict() for partition, span in one.gaps])
         for who, one in brokers.items()
-    ]
-    return spark.createDataFrame(rows, _BROKERS)
+    ]  # fmt: skip
+    return table(spark, _BROKERS, rows)
 
 
 def question_of(life: Life) -> Question | None:
@@ -80,29 +89,29 @@ def question_of(life: Life) -> Question | None:
 
 def subscription_table(spark: SparkSession, lives: Iterable[Life], asked: Questions) -> DataFrame:
     rows = []
+    asking = asked.asking
     for life in lives:
         if life.what == SUBSCRIPTION:
             question = question_of(life)
             number = None if question is None else asked.asked[question]
-            readable = number in asked.read
             rows.append(
                 (life.number, number, life.broker, life.incarnation, life.cluster, life.client, life.request, life.echo,
                  life.since, life.before, life.settled, life.ended, life.sure, life.gone,
-                 readable, number in asked.asking, life.type)
+                 number in asked.read, number in asking, life.type)
             )  # fmt: skip
-    return spark.createDataFrame(rows, _LIVES)
+    return table(spark, _LIVES, rows)
 
 
 def advertisement_table(spark: SparkSession, lives: Iterable[Life], asked: Questions) -> DataFrame:
     """Of each publisher its advertisements; the question is null where nothing says which events they are for."""
-    by_client: dict[tuple[int, int, str], list[tuple[int | None, int, int]]] = {}
+    by_client: dict[tuple[int, int, str], list[dict[str, int | None]]] = {}
     for life in lives:
         if life.what == ADVERTISEMENT and life.client is not None:
             question = question_of(life)
             number = None if question is None else asked.asked[question]
-            told = (number if number in asked.read else None, life.settled, life.gone)
+            told = {"question": number if number in asked.read else None, "settled": life.settled, "ended": life.gone}
             by_client.setdefault((life.broker, life.incarnation, life.client), []).append(told)
-    return spark.createDataFrame([(*who, some) for who, some in by_client.items()], _ADVERTISEMENTS)
+    return table(spark, _ADVERTISEMENTS, [(*who, some) for who, some in by_client.items()])
 
 
 # -- what was due ------------------------------------------------------------------------------------------------------

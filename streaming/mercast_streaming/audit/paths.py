@@ -1,54 +1,56 @@
 """The way that a wrong event took, hop by hop, and the broker where it went wrong: the last one that had it."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from mercast.protocol.rows import FIRST
-from mercast_streaming.audit.reading import EVENT
+from mercast_streaming.audit.reading import EVENT, rows_of
 from mercast_streaming.audit.report import Named, Step
-
-Rows: TypeAlias = Callable[..., DataFrame]
-"""Of a kind, with the columns that are named."""
+from mercast_streaming.audit.table import table
 
 _NUMBER = 0xFFFF
 """Bits of an address that are the broker's number; above them is the place."""
 
 _COLUMNS = {
-    "published": ("at", "type", "attributes", "publisher", "destinations", "matches"),
-    "received": ("at", "neighbour", "hops", "copy", "taken", "interested"),
-    "delivered": ("at", "client", "subscriptions", "hops"),
-    "dropped": ("at", "why"),
+    "published": (*EVENT, "time", "at", "type", "attributes", "publisher", "destinations", "matches"),
+    "received": (*EVENT, "at", "neighbour", "hops", "copy", "taken", "interested"),
+    "delivered": (*EVENT, "at", "client", "subscriptions"),
+    "dropped": (*EVENT, "at", "why"),
 }
 _ORDER = {kind: place for place, kind in enumerate(("published", "received", "dropped", "delivered"))}
 
 
-def trace(spark: SparkSession, rows: Rows, named: Sequence[Named]) -> None:
-    """Gives each of these its event's content, its path and where it went wrong."""
-    ids = spark.createDataFrame(sorted({one.event for one in named}), ", ".join(f"{name} bigint" for name in EVENT))
+def trace(spark: SparkSession, messages: DataFrame, links: Iterable[Any], named: Sequence[Named]) -> None:
+    """Gives each of these its event's content, its path and where it went wrong; `links` are rows about such."""
+    ids = table(spark, dict.fromkeys(EVENT, "bigint"), sorted({one.event for one in named}))
+    found = rows_of(messages, _COLUMNS).join(F.broadcast(ids), list(EVENT))
     steps: dict[tuple[int, ...], list[Step]] = {}
     contents: dict[tuple[int, ...], Any] = {}
-    for kind, columns in _COLUMNS.items():
-        for row in rows(kind, *EVENT, "time", *columns).join(F.broadcast(ids), list(EVENT)).collect():
-            event = tuple(row[name] for name in EVENT)
-            steps.setdefault(event, []).append(Step(row["broker"], row["at"], kind, _told(kind, row)))
-            if kind == "published":
-                contents[event] = row
-    linked = rows("linked", "neighbour").select("broker", "neighbour").distinct().collect()
-    links: dict[int, set[int]] = {}
-    for row in linked:
-        here, there = row["broker"], row["neighbour"] & _NUMBER
-        links.setdefault(here, set()).add(there)
-        links.setdefault(there, set()).add(here)
+    for row in found.collect():
+        event = tuple(row[name] for name in EVENT)
+        steps.setdefault(event, []).append(Step(row["broker"], row["at"], row["kind"], _told(row["kind"], row)))
+        if row["kind"] == "published":
+            contents[event] = row
+    near = _neighbours(links)
     for one in named:
         one.path = sorted(steps.get(one.event, ()), key=lambda step: (step.at, _ORDER[step.what]))
         content = contents.get(one.event)
         if content is not None:
             one.type, one.attributes, one.time = content["type"], content["attributes"], content["time"]
-        one.last = last(one, links)
+        one.last = last(one, near)
+
+
+def _neighbours(linked: Iterable[Any]) -> dict[int, set[int]]:
+    links: dict[int, set[int]] = {}
+    for row in linked:
+        here, there = row["broker"], row["neighbour"] & _NUMBER
+        links.setdefault(here, set()).add(there)
+        links.setdefault(there, set()).add(here)
+    return links
 
 
 def last(one: Named, links: Mapping[int, set[int]]) -> int | None:

@@ -3,10 +3,13 @@
 A source has a line for each message: `topic`, `partition`, `value`. Rows keep who wrote them and in which partition.
 """
 
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from mercast.protocol.columns import CONTROL_ROWS, TAP_ROWS, VERSION
+from mercast.protocol.columns import CONTROL_ROWS, VERSION
 from mercast_streaming.schema import CORRUPT, message_schema
 
 EVENT = ("event_broker", "event_incarnation", "event_sequence")
@@ -36,12 +39,44 @@ def from_kafka(spark: SparkSession, servers: str, prefix: str, options: dict[str
     return source.load().select("topic", "partition", F.col("value").cast("string").alias("value"))
 
 
-def messages(source: DataFrame, kinds: dict[str, tuple[str, ...]]) -> DataFrame:
-    """Read, with these columns of these kinds of rows; what cannot be read is left out."""
-    read = F.from_json("value", message_schema(kinds), {"columnNameOfCorruptRecord": CORRUPT})
-    found = source.select(F.col("topic").contains("control").alias("control"), "partition", read.alias("message"))
-    found = found.where(_readable())
-    return found.select("control", "partition", "message.*").drop(CORRUPT)
+_READ: dict[str, tuple[str, ...]] = {
+    "published": (*EVENT, "time", "type", "attributes", "publisher", "destinations", "matches", "at"),
+    "received": (*EVENT, "time", "neighbour", "hops", "copy", "interested", "taken", "at"),
+    "delivered": (*EVENT, "time", "client", "subscriptions", "at"),
+    "dropped": (*EVENT, "time", "why", "at"),
+    "tick": ("interval_us", "tap_lost", "clock_offset_us", "at"),
+    "declared": ("type", "parent", "at"),
+    "advertised": ("client", "request", "type", "filter", "at"),
+    "unadvertised": ("client", "request", "at"),
+    "subscribed": ("client", "request", "type", "filter", "echo", "settled_at", "at"),
+    "unsubscribed": ("client", "request", "at"),
+    "settled": ("client", "request", "missing", "at"),
+    "linked": ("neighbour", "at"),
+    "unlinked": ("neighbour", "at"),
+    "snapshot": ("ends", "at"),
+}
+"""What an audit looks at, by kind of rows."""
+
+
+def parsed(source: DataFrame) -> DataFrame:
+    """Each message with its header, what that says of its rows, and the rows by kind, a struct of arrays.
+
+    To be kept: whoever asks for a part of it would have Spark read the JSON again, once for each condition.
+    """
+    read = F.from_json("value", message_schema(_READ), {"columnNameOfCorruptRecord": CORRUPT})
+    found = source.select(F.col("topic").endswith(".control").alias("control"), "partition", read.alias("message"))
+    nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
+    at = F.concat(*(F.coalesce(F.col(f"message.{kind}.at"), nothing) for kind in _READ))
+    lost = F.exists("message.tick.tap_lost", lambda lost: lost > 0)
+    found = found.withColumn("at", at).select(
+        F.monotonically_increasing_id().alias("message"), _readable().alias("readable"), "control", "partition",
+        *(F.col(f"message.{name}").alias(name) for name in (*BROKER, "cluster", "first", "count")),
+        F.array_min("at").alias("from"), F.array_max("at").alias("to"), F.coalesce(lost, F.lit(False)).alias("lost"),
+        F.array_max("message.tick.interval_us").alias("interval"),
+        F.array_max("message.tick.clock_offset_us").alias("skew"),
+        *(F.col(f"message.{kind}").alias(kind) for kind in _READ if kind != "tick"),
+    )  # fmt: skip
+    return found
 
 
 def _readable() -> Column:
@@ -51,68 +86,56 @@ def _readable() -> Column:
     return F.coalesce(known & F.col(f"message.{CORRUPT}").isNull(), F.lit(False))
 
 
-def rows(source: DataFrame, kind: str, columns: tuple[str, ...], doubled: bool = False) -> DataFrame:
-    """Of one kind. `doubled` says that some messages are there twice: then each is taken once."""
-    of_kind = source.where(F.col("value").contains(f'"{kind}":'))
-    read = messages(of_kind, {kind: (*columns,)}).where(F.col(kind).isNotNull())
-    read = read.where(F.col("control") == (kind in CONTROL_ROWS))
-    if doubled:
-        read = read.dropDuplicates([*STREAM, "first"])
+def rows(messages: DataFrame, kind: str, *columns: str) -> DataFrame:
+    """Of one kind, which `kind` says, of messages that were parsed."""
+    of_kind = messages.where((F.col("control") == (kind in CONTROL_ROWS)) & F.col(kind).isNotNull())
     zipped = F.arrays_zip(*(F.col(f"{kind}.{name}").alias(name) for name in columns))
-    return read.select(*BROKER, "cluster", "partition", F.inline(zipped).alias(*columns))
+    return of_kind.select(*BROKER, "cluster", "partition", F.lit(kind).alias("kind"), F.inline(zipped).alias(*columns))
+
+
+def rows_of(messages: DataFrame, kinds: Mapping[str, Sequence[str]]) -> DataFrame:
+    """Of several kinds; columns that one of them has not are null there."""
+    each = (rows(messages, kind, *columns) for kind, columns in kinds.items())
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), each)
 
 
 # -- headers -----------------------------------------------------------------------------------------------------------
-
-
-def headers(source: DataFrame) -> DataFrame:
-    """Of each message: who numbers its rows, which they are, when they happened, and how many the tap lost by then."""
-    kinds: dict[str, tuple[str, ...]] = dict.fromkeys((*TAP_ROWS, *CONTROL_ROWS), ("at",))
-    kinds["tick"] = ("at", "tap_lost", "interval_us", "clock_offset_us")
-    read = messages(source, kinds)
-    nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
-    at = F.concat(*(F.coalesce(F.col(f"{kind}.at"), nothing) for kind in kinds))
-    ticks = F.arrays_zip(*(F.col(f"tick.{name}").alias(name) for name in kinds["tick"]))
-    lost = F.exists(ticks, lambda tick: tick["tap_lost"] > 0)
-    found = read.select(*STREAM, "cluster", "first", "count", at.alias("at"), "tick", lost.alias("lost"))
-    return found.select(
-        *STREAM, "cluster", "first", "count",
-        F.array_min("at").alias("from"), F.array_max("at").alias("to"),
-        F.coalesce("lost", F.lit(False)).alias("lost"),
-        F.array_max("tick.interval_us").alias("interval"), F.array_max("tick.clock_offset_us").alias("skew"),
-    )  # fmt: skip
-
 
 _NEAR = 300_000_000
 """Microseconds in which clocks do not drift apart by much."""
 
 
-def skew(header: DataFrame) -> int:
-    """By how much the clocks of brokers may differ, in microseconds.
+def repeated(messages: DataFrame) -> DataFrame:
+    """Those that are there already: Kafka's producers may repeat themselves."""
+    same = Window.partitionBy(*STREAM, "first").orderBy(F.desc("count"), "message")
+    return messages.withColumn("_place", F.row_number().over(same)).where("_place > 1").select("message")
 
-    Each measurement is a bound, and a wide one if the machine was busy: so of those near in time the best one counts.
+
+def extents(messages: DataFrame) -> DataFrame:
+    """Of each broker in each incarnation: its messages and rows, its last one, and which are lost.
+
+    A gap is rows that a stream has numbered and that are not there: how many, and between which times they were. Its
+    `from` is null where nothing came before, its `to` where nothing with a time came after. Each measurement of the
+    clocks is a bound, and a wide one if the machine was busy: so of those near in time the best one counts.
     """
     near = Window.partitionBy(*BROKER).orderBy("to").rangeBetween(-_NEAR, _NEAR)
-    best = header.where(F.col("skew").isNotNull()).select(F.min("skew").over(near).alias("skew"))
-    found = best.agg(F.max("skew")).first()
-    return 0 if found is None else found[0] or 0
-
-
-def gaps(header: DataFrame) -> DataFrame:
-    """Rows that a stream has numbered and that are not there: how many, and between which times they were.
-
-    `from` is null where nothing came before, `to` where nothing with a time came after.
-    """
     before = Window.partitionBy(*STREAM).orderBy("first", "count")
     earlier = before.rowsBetween(Window.unboundedPreceding, -1)
     later = before.rowsBetween(0, Window.unboundedFollowing)
+    header = messages.select(*STREAM, "first", "count", "from", "to", "lost", "interval", "skew")
+    header = header.withColumn("skew", F.when(F.col("skew").isNotNull(), F.min("skew").over(near)))
     expected = F.coalesce(F.max(F.col("first") + F.col("count")).over(earlier), F.lit(0))
-    placed = header.withColumn("lost_rows", F.col("first") - expected)
-    placed = placed.withColumn("last", F.max("to").over(earlier)).withColumn("next", F.min("from").over(later))
-    found = placed.where("lost_rows > 0")
-    return found.select(*STREAM, "lost_rows", F.col("last").alias("from"), F.col("next").alias("to"))
-
-
-def distinct(header: DataFrame) -> int:
-    """Messages, each once: Kafka's producers may repeat themselves."""
-    return header.select(*STREAM, "first", "count").distinct().count()
+    placed = header.select(
+        *header.columns, (F.col("first") - expected).alias("lost_rows"),
+        (F.col("first") == F.lag("first").over(before)).alias("again"),
+        F.max("to").over(earlier).alias("_last"), F.min("from").over(later).alias("_next"),
+    )  # fmt: skip
+    again = F.coalesce("again", F.lit(False))
+    gap = F.struct("control", "partition", "lost_rows", F.col("_last").alias("from"), F.col("_next").alias("to"))
+    return placed.groupBy(*BROKER).agg(
+        F.count(F.lit(1)).alias("messages"), F.count_if(again).alias("again"),
+        F.sum(F.when(~again, F.col("count"))).alias("rows"), F.max("to").alias("to"),
+        F.collect_list(F.when(F.col("lost"), F.col("to"))).alias("lost"),
+        F.coalesce(F.max("interval"), F.lit(0)).alias("interval"), F.coalesce(F.max("skew"), F.lit(0)).alias("skew"),
+        F.collect_list(F.when(F.col("lost_rows") > 0, gap)).alias("gaps"),
+    )  # fmt: skip
