@@ -39,9 +39,20 @@ def test_what_is_wrong_is_said_and_written(tmp_path):
         (["--since", "yesterday"], "2026-03-01T12:00:00"),
         (["--most-unknown", "2"], "--most-unknown from 0 to 1"),
         (["--conf", "x"], "KEY=VALUE"),
-        (["--json", "/no/such/folder/audit.json"], "there is no folder /no/such/folder"),
+        (["--json", "/no/such/folder/audit.json"], "give a file in a folder that is there"),
+        (["--html", "/"], "give a file in a folder that is there"),
+        (["--grace", "nan"], "--grace and --around-faults are not negative"),
+        (["--since", "2026-03-02", "--until", "2026-03-01"], "--since 2026-03-02 is not before --until 2026-03-01"),
     ],
 )
 def test_bad_flags_are_refused_before_anything_is_started(flags, says):
     found = mercast_audit(*flags)
     assert (found.returncode, says in found.stderr, "starting Spark" in found.stderr) == (3, True, False)
+
+
+def test_what_cannot_be_read_is_a_failure_and_no_verdict(tmp_path):
+    (tmp_path / "taps.parquet").write_bytes(b"this is no Parquet")
+    found = mercast_audit("--from", tmp_path / "taps.parquet", "--memory", "1g")
+    assert found.returncode == 3, found.stderr
+    assert "is not a Parquet file" in found.stderr
+    assert "Traceback" not in found.stderr

@@ -4,6 +4,7 @@ import sys
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -14,14 +15,12 @@ from rich.text import Text
 
 from mercast.cli.local import interruptible
 from mercast.cli.with_spark import pairs, started, tell
-from mercast.kafka import KafkaError
 from mercast_streaming.audit.evaluate import SETTINGS
 from mercast_streaming.audit.job import Setting
 from mercast_streaming.audit.job import audit as run_audit
 from mercast_streaming.audit.page import page
 from mercast_streaming.audit.reading import from_files, from_kafka
 from mercast_streaming.audit.report import CLEAN, WRONG, Report, headline, steps, summary
-from mercast_streaming.spark import SparkError
 
 Pairs = Annotated[list[str], Parameter(negative="")]
 _SHOWN = 20
@@ -89,23 +88,27 @@ def audit(
     kafka_conf
         A setting of Kafka's clients, such as security.protocol=SSL. May be given again.
     """
-    if grace < 0 or (around_faults or 0) < 0 or named < 1 or not 0 <= most_unknown <= 1:
+    if not (0 <= grace < inf and 0 <= (around_faults or 0) < inf and named >= 1 and 0 <= most_unknown <= 1):
         _stop("--grace and --around-faults are not negative, --named is at least 1, --most-unknown from 0 to 1")
     for place in (json, html):
-        if place is not None and not place.absolute().parent.is_dir():
-            _stop(f"{place}: there is no folder {place.absolute().parent}")
+        if place is not None and (place.is_dir() or not place.absolute().parent.is_dir()):
+            _stop(f"{place}: give a file in a folder that is there")
     setting = Setting(
         since=_micros("--since", since), until=_micros("--until", until), grace=grace, around_faults=around_faults,
         across=across_clusters, held=None if attributes is None else attributes.split(","), named=named,
     )  # fmt: skip
+    if setting.since is not None and setting.until is not None and setting.since >= setting.until:
+        _stop(f"--since {since} is not before --until {until}")
     options = SETTINGS | {"spark.driver.memory": memory} | pairs("--conf", conf, _stop)
     report = _run(source, prefix, setting, master, options, pairs("--kafka-conf", kafka_conf, _stop))
     verdict = report.exit_code(most_unknown)
-    if json is not None:
-        json.write_text(report.to_json())
-    if html is not None:
-        html.write_text(page(report, verdict))
     _show(report, verdict)
+    for place, written in ((json, report.to_json()), (html, page(report, verdict))):
+        try:
+            if place is not None:
+                place.write_text(written)
+        except OSError as error:
+            _stop(f"{place}: {error.strerror}")
     sys.exit(verdict)
 
 
@@ -117,8 +120,6 @@ def _run(
     in_kafka = source.startswith("kafka://")
     if not in_kafka and "://" not in folder and not Path(folder).exists():
         _stop(f"{folder}: there is no such folder")
-    from pyspark.errors import PySparkException
-
     began = time.monotonic()
     try:
         with ExitStack() as ends:
@@ -128,10 +129,11 @@ def _run(
             tell("reading")
             taps = from_kafka(spark, server, prefix, kafka_conf) if in_kafka else from_files(spark, folder)
             report = run_audit(spark, taps, setting)
-    except (KafkaError, SparkError, PySparkException) as error:
-        _stop(str(error)[:2000])
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:  # whatever it is, Python's own exit status would say that a delivery was wrong
+        said = [line for line in str(error).splitlines() if not line.startswith("\t")]  # not where in Java it was
+        _stop("\n".join(said)[:2000] or repr(error))
     report.seconds = round(time.monotonic() - began, 1)
     return report
 
