@@ -69,7 +69,7 @@ def measured(rows: Sequence[Row]) -> dict[str, float | None]:
             for name in ("p50", "p95", "p99")
         },
         "accuracy": _mean(clusters, "accuracy", lambda row: int(row["receipts"])),
-        "list_length": _mean(clusters, "list_length", copies),
+        "list_length": _mean(clusters, "list_length", copies) or None,  # others than destination lists have none
         "messages_per_delivery": per_delivery("all_forwarded"),
         "bytes_per_delivery": per_delivery("all_bytes_out"),
         "cpu_per_broker": _ratio(sum(row["cpu_us"] for row in brokers) / _US, running),

@@ -126,10 +126,10 @@ def _at(one: dict[str, Any], place: tuple[str, ...]) -> Any:
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 _PLOTS = (
-    ("Latency, p95", "latency_p95_ms", "ms", True),
-    ("Processor per broker", "cpu_per_broker", "share of a processor", False),
-    ("Bytes between brokers per delivery", "bytes_per_delivery", "bytes", False),
-    ("Routing accuracy", "accuracy", "interested over all receipts", False),
+    ("Latency, p95", "latency_p95_ms", "ms"),
+    ("Processor per broker", "cpu_per_broker", "share of a processor"),
+    ("Bytes between brokers per delivery", "bytes_per_delivery", "bytes"),
+    ("Routing accuracy", "accuracy", "interested over all receipts"),
 )
 
 
@@ -159,12 +159,12 @@ def _notes(entries: dict[str, dict[str, Any]]) -> str:
     return "<br>".join(map(escape, notes))
 
 
-def _figure(entries: dict[str, dict[str, Any]], title: str, name: str, unit: str, log: bool) -> dict[str, Any]:
+def _figure(entries: dict[str, dict[str, Any]], title: str, name: str, unit: str) -> dict[str, Any]:
     series = [
         Series(strategy, [(step["events_per_second"], step[name]) for step in one["steps"] if _drawable(step, name)])
         for strategy, one in entries.items()
     ]
-    return Figure(title, "events/s", unit, series, log_y=log).plain()
+    return Figure(title, "events/s", unit, series).plain()
 
 
 def _drawable(step: dict[str, Any], name: str) -> bool:

@@ -23,6 +23,9 @@ NUMBER_BITS, PUBLISHER_BITS, SUBSCRIPTION_BITS = 30, 12, 21
 _REMEMBERED = 30
 """Judgements whose deliveries are remembered, to know one that comes again."""
 
+_MOST_MISSING = 1_000_000
+"""That are remembered one by one, in case they come after all."""
+
 _EMPTY = np.zeros(0, np.int64)
 
 
@@ -77,6 +80,8 @@ class Ledger:
         """By publisher: the number before which all events are."""
         self._seen: deque[Any] = deque(maxlen=_REMEMBERED)
         self._missing, self._missing_times, self._told = _EMPTY, _EMPTY, np.zeros(0, bool)
+        self._given_up = np.zeros(2, np.int64)
+        """Missing ones that are only counted: away from faults, and around them."""
 
     # -- what is noted -----------------------------------------------------------------------------------------------
 
@@ -186,6 +191,15 @@ class Ledger:
         self._missing_times = np.concatenate([self._missing_times, times[~arrived]])
         self._told = np.concatenate([self._told, np.zeros(int((~arrived).sum()), bool)])
         self._seen.append(keys)
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Memory is bounded: of the very many that are missing, the oldest will not come any more."""
+        oldest = np.arange(len(self._missing)) < len(self._missing) - _MOST_MISSING
+        if oldest.any():
+            around = self.faults.around(self._missing_times[oldest], int(self._missing_times[-1]))
+            self._given_up += np.array([(~around).sum(), around.sum()])
+            self._drop_missing(oldest)
 
     def _drop_missing(self, which: Any) -> None:
         self._missing, self._missing_times = self._missing[~which], self._missing_times[~which]
@@ -211,9 +225,10 @@ class Ledger:
 
     def tally(self, now: int) -> Tally:
         missing = len(self.missing_times(now))
+        given_up, given_up_around = self._given_up.tolist()
         return Tally(
             self.published, self.not_accepted, self._due, self._delivered,
-            missing, len(self._missing) - missing,
+            missing + given_up, len(self._missing) - missing + given_up_around,
             self._late, self._doubled, self._undue, self._uncounted, self._strangers,
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gevent
-from locust import LoadTestShape, events, runners
+from locust import LoadTestShape, events, runners, stats
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
@@ -30,7 +30,7 @@ _FACTS, _ORDERS = "mercast-facts", "mercast-orders"
 """Messages between workers and master."""
 _TICK = 0.1
 _SEND = 0.25
-_LIVE = 1.0
+_LIVE = 1
 _WORKERS_REPORT = 0.5
 _LINGER = 1.2
 """Locust writes its CSV files once a second, and not once more at the end."""
@@ -40,6 +40,7 @@ _COULD_NOT = 2
 """Exit status: there is no result."""
 
 runners.WORKER_REPORT_INTERVAL = _WORKERS_REPORT  # statistics of workers to the master
+stats.HISTORY_STATS_INTERVAL_SEC = _LIVE  # points in the charts of Locust's report
 
 
 class Current:
@@ -106,6 +107,7 @@ def _init(environment: Environment, **_: Any) -> None:
         Current.asked = Asked(runner)
         gevent.signal_handler(signal.SIGINT, lambda: None)  # which a terminal sends to all: the master says when
         return
+    environment.host = options.brokers  # as its report calls what is tested
     options.run_tag = options.run_tag or secrets.randbits(_TAG_BITS)
     Publisher.fixed_count, Subscriber.fixed_count = options.publishers, options.subscribers
     if isinstance(runner, MasterRunner):

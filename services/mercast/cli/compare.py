@@ -98,7 +98,7 @@ def compare(
         if place is not None and not place.absolute().parent.is_dir():
             _stop(f"{place}: there is no folder {place.absolute().parent}")
     rate, seconds = rate or 500.0, seconds or (6.0 if quick else 20.0)
-    step, steeper = (2.0, 1.6) if quick else (3.0, 1.3)
+    step, steeper = (2.5, 1.6) if quick else (3.0, 1.3)  # a step has room for a whole window
     load = {
         "workload": workload,
         "publishers": publishers,
