@@ -4,9 +4,13 @@ import csv
 import json
 import signal
 from contextlib import contextmanager
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 from system.live import Mesh, Running, end, mercast, metrics, until
+
+from mercast.processes import free_addresses, in_use
 
 SMALL = ("--publishers", 2, "--subscribers", 4, "--filters", 6, "--rate", 300, "--patience", 1.5)
 SUBSCRIPTIONS, USERS = 24, 6
@@ -106,6 +110,26 @@ def test_it_ends_early_with_its_summary(mesh, tmp_path, by):
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["seconds"] < 600
     assert result["missing"] == result["doubled"] == result["undue"] == 0
+
+
+def test_locusts_page_starts_tests_again_and_again(mesh, tmp_path):
+    [address] = free_addresses(1)
+
+    def asked(path, form=None):
+        with urlopen(f"http://{address}/{path}", form, timeout=60) as answer:
+            return json.load(answer)
+
+    flags = (*SMALL, *at(mesh), "--seconds", 1.5, "--web", "--web-port", address.rpartition(":")[2])
+    with Running(tmp_path, "load", *flags) as command:
+        until(lambda: in_use(address), lambda: command.out + command.err)
+        for times in (1, 2):
+            assert asked("swarm", urlencode({"user_count": 1, "spawn_rate": 1}).encode())["success"]
+            until(lambda times=times: command.out.count("nothing missing") == times, lambda: command.out + command.err)
+            counts = {one["name"]: one["num_requests"] for one in asked("stats/requests")["stats"]}
+            assert (counts["connect"], counts["subscribe"]) == (USERS, SUBSCRIPTIONS)
+            assert counts["deliver"] > 10
+        assert end(command.process, signal.SIGINT) == 0, command.err
+        assert "Traceback" not in command.err
 
 
 @pytest.mark.parametrize("told", [False, True])

@@ -98,7 +98,7 @@ def _options(environment: Environment) -> Any:
 # -- a test begins and ends --------------------------------------------------------------------------------------------
 
 
-def _init(environment: Environment, **_: Any) -> None:
+def _init(environment: Environment, web_ui: Any, **_: Any) -> None:
     options, runner = _options(environment), environment.runner
     if options.plainly:
         logging.getLogger("locust.stats_logger").setLevel(logging.CRITICAL)
@@ -116,6 +116,8 @@ def _init(environment: Environment, **_: Any) -> None:
     if options.headless:  # Locust's own handlers end it without a word, or too late
         for number in (signal.SIGINT, signal.SIGTERM):
             gevent.signal_handler(number, _stop)
+    elif web_ui is not None:  # it ends with its page, and not amid an answer
+        gevent.signal_handler(signal.SIGINT, web_ui.stop)
     gevent.signal_handler(signal.SIGUSR1, _fault)
 
 
