@@ -70,6 +70,7 @@ def test_figures_are_what_brokers_counted(mesh, tmp_path, workers):
     assert "nothing missing, doubled or undue" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["burst", "churn", "flash"])
 def test_shapes(mesh, tmp_path, shape):
     result, _ = load(*at(mesh), "--seconds", 9, "--shape", shape, folder=tmp_path)
