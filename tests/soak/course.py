@@ -5,8 +5,9 @@ import signal
 import subprocess
 from time import monotonic
 
+from soak.fault import Fault
+
 from mercast.broker.local import NotReady
-from mercast.cli.demo.fault import Fault
 
 EVERY = 60.0
 """Seconds from one restart to the next, unless told otherwise."""

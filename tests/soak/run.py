@@ -17,14 +17,14 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from showing import Show
 from soak.course import EVERY, Course
+from soak.load import Load
 from soak.plot import plot
 from soak.samples import MEMORY_OF, Sampling, as_json, growth, verdicts
 from soak.visitors import Passers, Visitors
+from soak.watch import Watch
 from system.live import Mesh
 
 import mercast
-from mercast.cli.demo.load import Load
-from mercast.cli.demo.watch import Watch
 
 RING = ((1, 2), (2, 3), (3, 4), (4, 1))
 STAY, LEAVE = (1, 3), (2, 4)

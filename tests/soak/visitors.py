@@ -7,8 +7,9 @@ import asyncio
 import random
 from itertools import count
 
+from soak.load import TYPE
+
 import mercast
-from mercast.cli.demo.load import TYPE
 from mercast.workloads import Stock
 
 EVENTS = 20

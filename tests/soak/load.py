@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from time import monotonic, monotonic_ns
 
+from soak.ledger import Ledger
+
 import mercast
-from mercast.cli.demo.ledger import Ledger
 from mercast.client.aio import Client, Subscription
 from mercast.client.errors import MercastError
 from mercast.content import Value
@@ -53,11 +54,6 @@ class Load:
         self.subscribers: list[Client] = []
         self.publishers: list[Client] = []
         self._subscriptions: list[Subscription] = []
-
-    def __str__(self) -> str:
-        rate = f"{self._rate * len(self._publish_at):,.0f}"
-        filters = f"{counted(len(self._homes), 'subscriber')} with {_FILTERS} filters each"
-        return f"{counted(len(self._publish_at), 'publisher')} of {rate} quotes/s in all, {filters}"
 
     async def __aenter__(self) -> "Load":
         async with AsyncExitStack() as ends:

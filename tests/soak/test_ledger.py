@@ -1,8 +1,8 @@
-"""The demo's tally: what is due, and what of it has arrived, once."""
+"""The tally: what is due, and what of it has arrived, once."""
 
 import pytest
+from soak.ledger import Ledger, Part, Window
 
-from mercast.cli.demo.ledger import Ledger, Part, Window
 from mercast.content import Filter
 
 LOW, HIGH, ALL = 0, 1, 2

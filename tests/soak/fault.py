@@ -1,13 +1,14 @@
-"""One broker is killed at half time, and comes back."""
+"""One broker is killed halfway, and comes back."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic, monotonic_ns
 
+from soak.ledger import Window
+from soak.load import Load, counted
+from soak.watch import Watch
+
 from mercast.broker.local import Local, NotReady
-from mercast.cli.demo.ledger import Window
-from mercast.cli.demo.load import Load, counted
-from mercast.cli.demo.watch import Watch
 
 _HALF, _BACK = 0.5, 0.6
 """When it is killed and when it is started again, as shares of the time."""
@@ -27,8 +28,6 @@ class Fault:
         self.victim = victim
         self._others = [broker for broker in mesh.brokers if broker != victim]
         self.window: Window | None = None
-        self.state = "up"
-        """Of the victim."""
 
     async def run(self, seconds: float) -> None:
         began = monotonic()
@@ -36,17 +35,14 @@ class Fault:
         killed = monotonic()
         await self._kill()
         await asyncio.sleep(began + _BACK * seconds - monotonic())
-        self.state = "starting"
         self._mesh.start(self.victim)
         await self._until(self._is_back, f"broker {self.victim} did not come back")
-        self.state = "up"
         self._tell(f"broker {self.victim} is back, {monotonic() - killed:.1f} s after it was killed")
 
     async def _kill(self) -> None:
         moving = sum(client.broker == self.victim for client in self._load.subscribers)
         killed, slowest = monotonic_ns(), self._load.ledger.slowest(_OF_LATE)
         self._mesh.kill(self.victim)
-        self.state = "killed"
         self._tell(f"broker {self.victim} is killed (SIGKILL); {counted(moving, 'subscriber')} lost it")
         await self._until(self._is_mended, f"the others do not get over the loss of broker {self.victim}")
         self.window = Window(killed - max(_IN_FLIGHT, 2 * slowest), monotonic_ns())
