@@ -107,6 +107,11 @@ class Local:
     def __getitem__(self, id: int) -> Broker:
         return self.brokers[id]
 
+    @property
+    def pid(self) -> int:
+        """Of the process that has started all brokers."""
+        return self._nursery.pid
+
     def __enter__(self) -> "Local":
         with ExitStack() as ends:
             ends.enter_context(self._nursery)

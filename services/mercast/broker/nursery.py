@@ -40,12 +40,21 @@ class Nursery:
         self._packets, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = [sys.executable, "-m", "mercast.cli.nursery", *([PREPARED] if self._prepared else [])]
-            self._process = subprocess.Popen(command, stdin=theirs.fileno(), preexec_fn=end_with_parent)
+            self._process = subprocess.Popen(
+                command,
+                stdin=theirs.fileno(),
+                process_group=0,  # so that Ctrl-C reaches brokers by way of us, when those who use them have ended
+                preexec_fn=end_with_parent,
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
         self._packets.close()
         self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def start(self, flags: list[str], log: Path) -> "Child":
         """A broker with these flags that writes to this file."""

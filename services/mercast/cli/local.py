@@ -77,12 +77,12 @@ def local(
         _stop(str(error))
     count = brokers * clusters
 
-    addresses = None
+    chosen = None
     if port != 0:
         _check_ports(port, count)
-        addresses = partial(_addresses, port)
+        chosen = partial(addresses, port)
     options = ["--degree", str(degree), "--organise", organise, *(["--taps", taps] if taps else [])]
-    mesh = Local(brokers, clusters=clusters, edges=edges, strategy=strategy, options=options, addresses=addresses)
+    mesh = Local(brokers, clusters=clusters, edges=edges, strategy=strategy, options=options, addresses=chosen)
     try:
         with interruptible(), ExitStack() as ends:
             sys.stderr.write(f"starting {count} broker{'s' if count > 1 else ''} …\n")
@@ -105,7 +105,8 @@ def _ports(first: int, id: int) -> range:
     return range(begin, begin + _EACH)
 
 
-def _addresses(first: int, id: int) -> tuple[str, str, str]:
+def addresses(first: int, id: int) -> tuple[str, str, str]:
+    """Of a broker: for clients, peers and admins."""
     client, peer, admin = (f"127.0.0.1:{port}" for port in _ports(first, id))
     return client, peer, admin
 
@@ -118,7 +119,7 @@ def _check_ports(first: int, brokers: int) -> None:
     if not 0 < first <= most:
         _stop(f"--port {first}: choose 1 to {most} for {brokers} brokers, or 0 for any free ports")
     for id in range(1, brokers + 1):
-        for port, address in zip(_ports(first, id), _addresses(first, id), strict=True):
+        for port, address in zip(_ports(first, id), addresses(first, id), strict=True):
             if in_use(address):
                 _stop(f"port {port} is in use; choose another with --port, or 0 for any free ports")
 

@@ -36,6 +36,20 @@ function axis(label, log) {
   };
 }
 
+// Moments: a line from top to bottom, with a word beside it.
+function marked(figure) {
+  const marks = figure.marks || [];
+  return {
+    shapes: marks.map(([x]) => ({
+      type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: colour("differs"), width: 1.5, dash: "dot" },
+    })),
+    annotations: marks.map(([x, what]) => ({
+      x, y: 1, yref: "paper", xanchor: "left", yanchor: "top", showarrow: false, text: plain(what),
+      font: { color: colour("differs"), size: 12 }, bgcolor: colour("panel"),
+    })),
+  };
+}
+
 function draw() {
   figures.forEach((figure, number) => {
     const layout = {
@@ -48,6 +62,7 @@ function draw() {
       hovermode: "closest",
       xaxis: axis(figure.x, figure.log_x),
       yaxis: axis(figure.y, figure.log_y),
+      ...marked(figure),
     };
     Plotly.react("figure-" + number, traces(figure), layout, { responsive: true, displayModeBar: false });
   });

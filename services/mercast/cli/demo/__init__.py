@@ -1,1 +1,2 @@
-"""`mercast demo`: brokers, publishers and subscribers at work; one broker is killed and comes back."""
+"""`mercast demo`: all of it on one machine for two minutes. Three clusters under MERC, Kafka, Spark, Locust and the
+dashboard; at half time an edge broker is killed; at the end every delivery is audited, and a report is written."""

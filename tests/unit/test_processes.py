@@ -1,0 +1,48 @@
+"""Processes of ours, and those that these have left behind."""
+
+import os
+import subprocess
+import sys
+
+from mercast.processes import descendants, memory_bytes
+
+ORPHANS = """
+import os, signal, subprocess, sys, time
+from mercast.processes import adopt_orphans, descendants, kill_descendants
+adopt_orphans()
+# A shell that leaves a deaf process behind in a group of its own, and ends.
+deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+left = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {deaf!r}], start_new_session=True)"
+with subprocess.Popen([sys.executable, "-c", left], stdout=subprocess.PIPE, text=True) as shell:
+    assert shell.stdout.readline() == "deaf\\n"
+    shell.wait()
+    assert len(descendants(os.getpid())) == 1
+    kill_descendants()
+    assert descendants(os.getpid()) == []
+print("nobody is left")
+"""
+
+
+def test_what_others_leave_behind_is_found_and_ended():
+    done = subprocess.run([sys.executable, "-c", ORPHANS], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("nobody is left\n", "")
+
+
+def test_memory_that_is_shared_is_counted_once():
+    big = "import os, sys, time; x = b'x' * 100_000_000; pid = os.fork(); print(pid or '', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", big], stdout=subprocess.PIPE) as parent:
+        try:
+            assert parent.stdout.readline().strip()
+            pids = [parent.pid, *descendants(parent.pid)]
+            assert len(pids) == 2
+            assert 100_000_000 < sum(map(memory_bytes, pids)) < 180_000_000
+        finally:
+            for pid in reversed([parent.pid, *descendants(parent.pid)]):
+                os.kill(pid, 9)
+
+
+def test_one_that_has_ended_has_no_memory():
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    assert memory_bytes(ended.pid) == 0
+    assert descendants(ended.pid) == []
