@@ -47,8 +47,9 @@ docs: $(READY)  ## make docs/configuration.md and docs/taps.md anew from what th
 	$(BIN)/python -m mercast.broker.config_docs > docs/configuration.md
 	$(BIN)/python -m mercast.taps.document > docs/taps.md
 
-demo: $(READY)  ## brokers, publishers and subscribers for 20 s: live rates and latency, a broker killed on the way, a summary
-	$(BIN)/mercast demo
+demo: SECONDS ?= 120
+demo: $(READY)  ## all of it: three clusters, Kafka, Spark, Locust, the live page; an edge killed; audit and report (make demo SECONDS=60)
+	@$(BIN)/mercast demo --seconds $(SECONDS) $(FLAGS)
 
 bench: $(READY)  ## speed of matching, simulator and live brokers, each beside its yardstick (some twenty minutes)
 	$(BIN)/mercast bench all
@@ -86,4 +87,4 @@ lock: $(READY)  ## make the lock file anew from pyproject.toml
 	  --extra broker --extra dashboard --extra lab --extra kafka --extra loadtest --extra streaming --group dev --output-file requirements.lock pyproject.toml
 
 clean:  ## remove the environment and all that was made
-	rm -rf $(VENV) $(TAPS) mutants soak dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TAPS) mercast-demo mutants soak dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -23,6 +23,7 @@ from mercast.cli.demo.story import Story
 from mercast.cli.demo.watch import Watch
 
 LEAST_SECONDS = 5.0
+_LAST_PORT = 65_000
 _HALF = 0.5
 _LOAD_LATE, _LOAD_STOPS = 90.0, 30.0
 """Seconds that the load may take beyond its own, and that it may take to stop."""
@@ -72,6 +73,8 @@ def demo(
     """
     _check(seconds=(seconds, LEAST_SECONDS), rate=(rate, 1), publishers=(publishers, 1), subscribers=(subscribers, 1),
            filters=(filters, 1))  # fmt: skip
+    if not 0 <= port <= _LAST_PORT:
+        _stop(f"--port must be 0 to {_LAST_PORT}")
     setting = Setting(seconds, rate, publishers, subscribers, filters, seed, port, report.absolute())
     console, story = Console(), Story()
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-AROUND_FAULT = 3.0
+AROUND_FAULT = 5.0
 """Seconds before and after the kill in which events need not arrive."""
 
 _CLEAN, _WRONG, _TOO_LITTLE = 0, 1, 2

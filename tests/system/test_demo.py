@@ -1,0 +1,97 @@
+"""The demo where there is no Java: brokers, load and page go on without Kafka and Spark. Whatever happens, no process
+is left. With all that belongs to it, it runs in tests/streaming/test_demo.py."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from demonstrated import last_lines, running
+
+NO_JAVA = {"PYTHONPATH": str(Path(__file__).parent / "no_java"), "NO_INSTALL": "1"}
+
+
+@pytest.mark.slow
+def test_it_goes_on_without_java(tmp_path):
+    with running(tmp_path, 6, "--rate", "60", **NO_JAVA) as demo:
+        status = demo.process.wait(110)
+        said = demo.said
+        assert status == 0, said
+        assert demo.survivors() == []
+    told = (
+        "no Kafka, no Spark and no audit: Java 17 or newer is needed and was not found; install it by: ",
+        "the page is up: http://127.0.0.1:",
+        "3 clusters of 4 brokers are up",
+        "is killed (SIGKILL), an edge of cluster-",
+        "the page shows it dead",
+        "the load has ended",
+        "as promised",
+    )
+    places = [said.index(text) for text in told]
+    assert places == sorted(places)
+    assert said.endswith((tmp_path / "report/report.txt").read_text())
+    counts = last_lines(said)
+    assert list(counts) == ["delivered", "doubled", "missing"]
+    assert int(counts["delivered"].replace(",", "")) > 0
+    assert (counts["doubled"], counts["missing"]) == ("0", "0")
+    assert {one.name for one in (tmp_path / "report").iterdir()} >= {
+        "report.html",
+        "report.txt",
+        "load.html",
+        "load.json",
+    }
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_enough_and_the_report_follows(tmp_path):
+    with running(tmp_path, 600, "--rate", "60", **NO_JAVA) as demo:
+        demo.says("12 of 12 brokers up")
+        demo.process.send_signal(signal.SIGINT)
+        assert demo.process.wait(60) == 0, demo.said
+        assert demo.survivors() == []
+        assert "enough: the load is ended" in demo.said
+        assert list(last_lines(demo.said)) == ["delivered", "doubled", "missing"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("when", "signals", "status"),
+    [
+        ("the page is up", [signal.SIGTERM], 130),
+        ("12 of 12 brokers up", [signal.SIGHUP], 130),
+        ("12 of 12 brokers up", [signal.SIGINT, signal.SIGINT, signal.SIGINT], 130),
+        ("12 of 12 brokers up", [signal.SIGKILL], -signal.SIGKILL),
+    ],
+    ids=["SIGTERM at the start", "the terminal closed", "Ctrl-C three times", "SIGKILL"],
+)
+def test_stopped_at_any_time_it_leaves_no_process_behind(tmp_path, when, signals, status):
+    with running(tmp_path, 600, "--rate", "60", **NO_JAVA) as demo:
+        demo.says(when)
+        assert len(demo.survivors()) > 1
+        for place, number in enumerate(signals):
+            if place == 1:
+                demo.says("enough: the load is ended")
+            demo.process.send_signal(number)
+        assert demo.process.wait(60) == status, demo.said
+        assert demo.leaves_nobody(), demo.survivors()
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (("--seconds", "nan"), "--seconds must be at least 5"),
+        (("--seconds", "4.9"), "--seconds must be at least 5"),
+        (("--rate", "0.5"), "--rate must be at least 1"),
+        (("--subscribers", "0"), "--subscribers must be at least 1"),
+        (("--port", "65500"), "--port must be 0 to 65000"),
+        (("--report", "/dev/null/x"), "Not a directory: '/dev/null/x'"),
+    ],
+)
+def test_what_cannot_be_is_told(bad, says):
+    command = [sys.executable, "-m", "mercast", "demo", *bad]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=os.environ | NO_JAVA)
+    assert done.returncode == 1
+    assert done.stderr.startswith("mercast demo: ")
+    assert says in done.stderr
