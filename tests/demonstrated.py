@@ -2,35 +2,48 @@
 environment."""
 
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from time import monotonic, sleep
 
-from mercast.processes import end_with_parent
-
 _MARK = "MERCAST_TEST_MARK"
-_POLL, _PATIENCE = 0.1, 60.0
+_POLL, _PATIENCE = 0.1, 100.0
+_ROOT = Path(__file__).parents[1]
+_CTRL_C = b"\x03"
+_WIDE = {"TERM": "xterm", "COLUMNS": "150", "LINES": "50"}
 
 
 class Demo:
-    """A run of it that goes on, with what it has said so far."""
+    """A run that goes on, and what it has said so far."""
 
-    def __init__(self, command, folder, environment):
-        self.mark, self._out = uuid.uuid4().hex, folder / "said"
-        with self._out.open("wb") as out:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment | {_MARK: self.mark},
-                cwd=Path(__file__).parents[1], preexec_fn=end_with_parent, start_new_session=True,
-            )  # fmt: skip
+    def __init__(self, command, environment):
+        """On a terminal of its own."""
+        self._mark = uuid.uuid4().hex
+        self._terminal, its = pty.openpty()
+        self._said = b""
+        self.process = subprocess.Popen(
+            command, env=environment | {_MARK: self._mark}, cwd=_ROOT, preexec_fn=lambda: os.login_tty(its)
+        )
+        os.close(its)
+        self._reading = Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self):
+        with suppress(OSError):  # nobody has it open at the other end
+            while part := os.read(self._terminal, 65536):
+                self._said += part
 
     @property
     def said(self):
-        return self._out.read_text()
+        """Without what moves the cursor."""
+        return re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", self._said.decode(errors="replace")).replace("\r\n", "\n")
 
     def says(self, what):
         """Waits for it."""
@@ -40,15 +53,25 @@ class Demo:
             assert monotonic() < until, self.said
             sleep(_POLL)
 
+    def ctrl_c(self):
+        os.write(self._terminal, _CTRL_C)
+
+    def close_terminal(self):
+        os.close(self._terminal)
+
+    def ended(self, within=_PATIENCE):
+        """Its exit status, when all that it said was read."""
+        status = self.process.wait(within)
+        self._reading.join(_PATIENCE)
+        return status
+
     def survivors(self):
         """Processes that it has started and that have not ended."""
-        found, mark = [], f"{_MARK}={self.mark}".encode()
+        found, mark = [], f"{_MARK}={self._mark}".encode()
         for entry in Path("/proc").glob("[0-9]*"):
-            try:
+            with suppress(OSError):  # it has ended
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
                     found.append((int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ")[:200]))
-            except OSError:  # it has ended
-                continue
         return found
 
     def leaves_nobody(self, within=_PATIENCE):
@@ -66,12 +89,13 @@ def running(folder, seconds, *flags, make=False, **environment):
         command = ["make", "-s", "demo", f"SECONDS={seconds}", f"FLAGS={' '.join(flags)}"]
     else:
         command = [sys.executable, "-m", "mercast", "demo", "--seconds", str(seconds), *flags]
-    demo = Demo(command, folder, os.environ | environment)
+    demo = Demo(command, os.environ | _WIDE | environment)
     try:
         yield demo
     finally:
         for pid, _ in demo.survivors():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         demo.process.wait()
 
 

@@ -8,10 +8,9 @@ from demonstrated import last_lines, running
 
 def test_make_demo(tmp_path):
     with running(tmp_path, 25, "--rate", "100", make=True) as demo:
-        status = demo.process.wait(280)
-        said = demo.said
-        assert status == 0, said
-        assert demo.survivors() == []
+        assert demo.ended(280) == 0, demo.said
+        said, survivors = demo.said, demo.survivors()
+    assert survivors == []
     told = (
         "the page is up",
         "Kafka is up",

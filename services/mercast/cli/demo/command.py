@@ -1,6 +1,7 @@
 """The command: the demo from its beginning to its end."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from signal import SIGINT, SIGUSR1
 from time import sleep, time
@@ -13,14 +14,13 @@ from mercast.cli.demo import possible
 from mercast.cli.demo.ending import Ending
 from mercast.cli.demo.fault import kill_an_edge
 from mercast.cli.demo.figures import middle
-from mercast.cli.demo.outcome import AROUND_FAULT
 from mercast.cli.demo.page import Page
 from mercast.cli.demo.parts import Part, PartError
 from mercast.cli.demo.report import Outcome, Report
 from mercast.cli.demo.show import REFRESH, Show
-from mercast.cli.demo.stage import BROKERS, CLUSTERS, EDGES, SPARK, Setting, Stage
+from mercast.cli.demo.stage import BROKERS, CLUSTERS, EDGES, Setting, Stage
 from mercast.cli.demo.story import Story
-from mercast.cli.demo.watch import Watch
+from mercast.cli.demo.watch import Watch, weigh
 
 LEAST_SECONDS = 5.0
 _LAST_PORT = 65_000
@@ -32,7 +32,6 @@ _AFTER = 6.0
 _WINDOWS = 15.0
 """Seconds that Spark has after the load, to close its last windows."""
 _AUDIT_WITHIN = 900.0
-_AUDIT_MEMORY = "1g"
 
 
 def demo(
@@ -84,7 +83,8 @@ def demo(
     except (NotReady, PartError, OSError) as error:
         _stop(str(error))
     except KeyboardInterrupt:
-        console.print("stopped")
+        with suppress(OSError):  # there may be no terminal any more
+            console.print("stopped")
         raise
     console.print(outcome.text, highlight=False, markup=False, soft_wrap=True)
     sys.exit(0 if outcome.as_promised else 1)
@@ -94,17 +94,16 @@ def _perform(setting: Setting, story: Story, show: Show, ending: Ending) -> Outc
     found = possible.find(show.tell)
     for sentence in found.missing:
         show.tell(sentence)
-    with Stage(setting, found, show.tell) as stage, Page(stage.page) as page:
-        story.page_after = next(at for at, news in story.news if stage.page in news)
+    with Stage(setting, found, story, show.tell) as stage, Page(stage.page) as page:
         watch = Watch(stage, page, story, show.tell)
         heading = f"{CLUSTERS} clusters of {BROKERS} brokers under MERC, {EDGES} edges each"
         show.open(heading, page, watch.figures, stage.clusters())
         with ending.by_ctrl_c():
             _play(setting, stage, page, watch, show, ending)
-            _let_settle(watch, show, story)
+        _let_settle(watch, show, story)
         show.close()
         stage.clear()
-        audit = _audit(setting, stage, show) if found.audit else None
+        audit = _audit(stage, show, story) if found.audit else None
     story.took = story.now
     return Report(setting, found, story, watch.figures, audit).write()
 
@@ -146,20 +145,17 @@ def _closed(watch: Watch, ended: float) -> bool:
     return all(middle(rows[-1]) > ended for rows in watch.figures.windows.values())
 
 
-def _audit(setting: Setting, stage: Stage, show: Show) -> Part:
+def _audit(stage: Stage, show: Show, story: Story) -> Part:
     """By Spark, over the taps; whether it went well says its status."""
-    show.tell("everything but Kafka is stopped; Spark audits every delivery" if stage.kafka else
-              "everything is stopped; Spark audits every delivery")  # fmt: skip
-    folder = setting.folder
-    audit = Part(
-        stage.logs, "audit", "--from", stage.taps, "--around-faults", f"{AROUND_FAULT:g}", "--memory", _AUDIT_MEMORY,
-        *(f"--conf={key}={value}" for key, value in SPARK.items()),
-        "--json", str(folder / "audit.json"), "--html", str(folder / "audit.html"),
-    )  # fmt: skip
-    try:
-        audit.wait(_AUDIT_WITHIN)
-    finally:
-        audit.stop()
+    show.tell(f"everything {'but Kafka ' if stage.kafka else ''}is stopped; Spark audits every delivery")
+    until = story.now + _AUDIT_WITHIN
+    with show.busy("auditing"):
+        audit = stage.start_audit()
+        while audit.status is None:
+            story.remember(weigh(stage))
+            if story.now > until:
+                raise PartError(f"mercast audit does not end; its log:\n{audit.tail()}")
+            sleep(REFRESH)
     return audit
 
 

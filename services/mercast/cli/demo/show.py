@@ -1,5 +1,7 @@
 """How it looks on a terminal: a display that is renewed. Into a pipe: a plain line now and then."""
 
+from contextlib import AbstractContextManager, nullcontext, suppress
+
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -47,7 +49,12 @@ class Show:
     def close(self) -> None:
         live, self._live = self._live, None
         if live is not None:
-            live.stop()
+            with suppress(OSError):  # the terminal may have been closed
+                live.stop()
+
+    def busy(self, doing: str) -> AbstractContextManager[object]:
+        """That something takes a while."""
+        return self._console.status(doing) if self._console.is_terminal else nullcontext()
 
     def look(self, doing: str) -> None:
         if self._live is not None:

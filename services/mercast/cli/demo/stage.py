@@ -15,6 +15,7 @@ from mercast.cli import local
 from mercast.cli.demo.outcome import AROUND_FAULT
 from mercast.cli.demo.parts import Part, PartError
 from mercast.cli.demo.possible import Possible
+from mercast.cli.demo.story import Story
 from mercast.processes import free_addresses, in_use
 
 CLUSTERS, BROKERS, EDGES = 3, 4, 2
@@ -24,10 +25,10 @@ _KAFKA = "127.0.0.1:9092"
 _PAGE = 10
 """From the first broker's port to the page's."""
 _KAFKA_WITHIN, _PAGE_WITHIN = 120.0, 60.0
-SPARK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+_SPARK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Compiled less well, and sooner at work: beside so much else, that is what takes Spark longest."""
-_LIVE = SPARK | {"spark.driver.memory": "640m"}
-"""Of the live job, which keeps sums of a few windows only."""
+_LIVE, _AUDIT = "640m", "1g"
+"""Memory of the live job, which keeps sums of a few windows only, and of the audit."""
 _EVERY, _PARTITIONS = "2", "2"
 """Seconds between its batches, and partitions of the taps: each costs it time in every batch."""
 
@@ -47,14 +48,15 @@ class Setting:
 class Stage:
     """`with Stage(…) as stage`: all but the load is there. `begin`, then `clear` in the end."""
 
-    def __init__(self, setting: Setting, possible: Possible, tell: Callable[[str], None]) -> None:
-        self._setting, self._possible, self._tell = setting, possible, tell
+    def __init__(self, setting: Setting, possible: Possible, story: Story, tell: Callable[[str], None]) -> None:
+        self._setting, self._possible, self._story, self._tell = setting, possible, story, tell
         self._ends = ExitStack()
         self._addresses = _addresses(setting.port)
         self.logs = setting.folder / "logs"
         self.kafka: Part | None = None
         self.spark: Part | None = None
         self.load: Part | None = None
+        self.audit: Part | None = None
 
     def __enter__(self) -> "Stage":
         with ExitStack() as ends:
@@ -97,6 +99,7 @@ class Stage:
         part = Part(self.logs, "dashboard", *flags)
         ends.callback(part.stop)
         page = part.wait_for("dashboard at ", _PAGE_WITHIN)
+        self._story.page_after = self._story.now
         self._tell(f"the page is up: {page}")
         return part, page
 
@@ -104,8 +107,8 @@ class Stage:
         kafka.wait_for("Kafka at ", _KAFKA_WITHIN)
         self._tell(f"Kafka is up: {self.kafka_address}")
         _make_topics(self.kafka_address)
-        conf = [f"--conf={key}={value}" for key, value in _LIVE.items()]
-        part = Part(self.logs, "metrics", "--kafka", self.kafka_address, "--every", _EVERY, *conf)
+        flags = ("--every", _EVERY, "--conf", _SPARK, "--conf", f"spark.driver.memory={_LIVE}")
+        part = Part(self.logs, "metrics", "--kafka", self.kafka_address, *flags)
         ends.callback(part.stop)
         self._tell("Spark is starting; its first figures come when a window has closed")
         return part
@@ -159,10 +162,14 @@ class Stage:
             if part is not None:
                 part.stop()
 
-    @property
-    def taps(self) -> str:
-        """Where they are, for the audit."""
-        return f"kafka://{self.kafka_address}" if self.kafka else str(self._taps)
+    def start_audit(self) -> Part:
+        taps, folder = f"kafka://{self.kafka_address}" if self.kafka else str(self._taps), self._setting.folder
+        self.audit = Part(
+            self.logs, "audit", "--from", taps, "--around-faults", f"{AROUND_FAULT:g}", "--memory", _AUDIT,
+            "--conf", _SPARK, "--json", str(folder / "audit.json"), "--html", str(folder / "audit.html"),
+        )  # fmt: skip
+        self._ends.callback(self.audit.stop)
+        return self.audit
 
     @property
     def _taps(self) -> Path:
@@ -180,6 +187,7 @@ class Stage:
     def parts(self) -> dict[int, str]:
         """By process, what to call it and all that it has started."""
         named = {"Kafka": self.kafka, "dashboard": self.dashboard, "Spark": self.spark, "Locust": self.load}
+        named["audit"] = self.audit
         return {part.pid: name for name, part in named.items() if part is not None} | {self.mesh.pid: "brokers"}
 
 
