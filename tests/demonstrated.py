@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic, sleep
 
 _MARK = "MERCAST_TEST_MARK"
-_POLL, _PATIENCE = 0.1, 100.0
+_POLL, _PATIENCE = 0.1, 200.0
 _ROOT = Path(__file__).parents[1]
 _CTRL_C = b"\x03"
 _WIDE = {"TERM": "xterm", "COLUMNS": "150", "LINES": "50"}

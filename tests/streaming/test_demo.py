@@ -33,5 +33,5 @@ def test_make_demo(tmp_path):
     assert audit["right"] == load["delivered"] + load["uncounted"] > 0
     assert re.search(r"^memory: +at most [0-3]\.\d+ GB", said, re.MULTILINE)
     page = (report / "report.html").read_text()
-    assert "Latency, 95th percentile, by Spark" in page
+    assert "Latency by Spark, 95th percentile" in page
     assert "as promised" in page

@@ -15,6 +15,7 @@ NO_JAVA = {"PYTHONPATH": str(Path(__file__).parent / "no_java"), "NO_INSTALL": "
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_it_goes_on_without_java(tmp_path):
     with running(tmp_path, 6, "--rate", "60", **NO_JAVA) as demo:
         assert demo.ended() == 0, demo.said
@@ -40,9 +41,10 @@ def test_it_goes_on_without_java(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_ctrl_c_is_enough_and_the_report_follows(tmp_path):
     with running(tmp_path, 600, "--rate", "60", **NO_JAVA) as demo:
-        demo.says("Ctrl-C ends it")
+        demo.says("Ctrl-C ends the load")
         demo.ctrl_c()
         assert demo.ended() == 0, demo.said
         assert demo.survivors() == []
@@ -58,13 +60,14 @@ def ctrl_c_again_and_again(demo):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("when", "stop", "status"),
     [
         ("the page is up", lambda demo: demo.process.terminate(), 130),
-        ("Ctrl-C ends it", lambda demo: demo.close_terminal(), None),
-        ("Ctrl-C ends it", ctrl_c_again_and_again, 130),
-        ("Ctrl-C ends it", lambda demo: demo.process.kill(), -signal.SIGKILL),
+        ("Ctrl-C ends the load", lambda demo: demo.close_terminal(), None),
+        ("Ctrl-C ends the load", ctrl_c_again_and_again, 130),
+        ("Ctrl-C ends the load", lambda demo: demo.process.kill(), -signal.SIGKILL),
     ],
     ids=["SIGTERM at the start", "the terminal closed", "Ctrl-C again and again", "SIGKILL"],
 )

@@ -14,6 +14,7 @@ from mercast.cli.demo.page import Page
 from mercast.cli.demo.possible import Possible
 from mercast.cli.demo.report import Report
 from mercast.cli.demo.story import Killed, Sample, Story
+from mercast.dashboard.figures import KEPT
 from mercast.kafka import KafkaError
 
 GB = 1_000_000_000
@@ -96,24 +97,36 @@ def test_the_page_is_heard_as_a_browser_does():
 
 def window(second, cluster="cluster-1", broker=None, **more):
     row = {"window_start": f"2026-01-01T00:00:{second:02}Z", "window_end": f"2026-01-01T00:00:{second + 5:02}Z"}
-    figures = {"accuracy": 0.5, "completeness": None, "latency_p50_us": 1000.0, "latency_p95_us": 9000.0}
-    return row | {"cluster": cluster, "broker": broker} | figures | more
+    figures = dict.fromkeys(KEPT) | {
+        "accuracy": 0.5,
+        "receipts": 10,
+        "latency_p50_us": 1000.0,
+        "latency_p95_us": 9000.0,
+    }
+    return row | {"strategy": "merc", "cluster": cluster, "broker": broker} | figures | more
+
+
+START = 1_767_225_600
 
 
 def test_figures_are_read_as_they_come(tmp_path):
     file = tmp_path / "metrics.out"
-    lines = [json.dumps(window(at)) for at in (0, 5)]
-    file.write_text(lines[0] + "\n" + json.dumps(window(0, broker=3)) + "\n" + lines[1][:20])
+    lines = [json.dumps(window(at, accuracy=at / 10)) for at in (1, 6)]
+    file.write_text(lines[0] + "\n" + json.dumps(window(1, broker=3, accuracy=0.9)) + "\n" + lines[1][:20])
     figures = Figures(file)
+    assert figures.newest() is None
     figures.look()
-    assert figures.windows == {"cluster-1": [window(0)]}
+    assert figures.points("accuracy", "cluster-1") == [(START + 3.5, 0.1)]
+    other = [json.dumps(window(6, cluster=None)), json.dumps(window(6, "cluster-2", accuracy=0.2, receipts=30))]
     with file.open("a") as more:
-        more.write(lines[1][20:] + "\n" + json.dumps(window(5, cluster=None)) + "\n")
+        more.write("\n".join([lines[1][20:], *other, ""]))
     figures.look()
     figures.look()
-    assert figures.windows == {"cluster-1": [window(0), window(5)]}
-    assert figures.newest("cluster-1") == window(5)
-    assert figures.newest("cluster-2") is None
+    assert figures.clusters == ["cluster-1", "cluster-2"]
+    assert figures.points("accuracy", "cluster-1") == [(START + 3.5, 0.1), (START + 8.5, 0.6)]
+    assert figures.points("accuracy") == [(START + 3.5, 0.1), (START + 8.5, 0.3)]
+    assert (figures.newest()["receipts"], figures.newest("cluster-2")["receipts"]) == (40, 30)
+    assert figures.newest("cluster-3") is None
 
 
 # -- what was counted --------------------------------------------------------------------------------------------------
@@ -168,8 +181,10 @@ def story(tmp_path):
 @pytest.fixture
 def written(tmp_path, story):
     """Gives a function that writes the report, and answers what came of it, with text and page."""
-    figures = Figures(None)
-    figures.windows = {f"cluster-{one}": [window(at, f"cluster-{one}") for at in range(0, 50, 5)] for one in (1, 2, 3)}
+    lines = [json.dumps(window(at, f"cluster-{one}")) for at in range(0, 50, 5) for one in (1, 2, 3)]
+    (tmp_path / "metrics.out").write_text("\n".join([*lines, ""]))
+    figures = Figures(tmp_path / "metrics.out")
+    figures.look()
     setting = stage.Setting(60, 300, 6, 12, 10, 1, 0, tmp_path)
 
     def write(audit=None, **found):
@@ -212,7 +227,15 @@ missing:     0 (and 10 around the kill, which that explains)
     assert "<b>" not in page.partition("<script>")[0]
     figures = json.loads(re.search(r'id="figures">(.*?)</script>', page, re.DOTALL)[1])
     assert [one["marks"] for one in figures] == [[[30.0, "edge 5 killed"]]] * len(figures)
-    assert len(figures) == page.count('class="plot"') == 5
+    assert [one["title"] for one in figures] == [
+        "Events a second, as the page showed them",
+        "Brokers up",
+        "Latency by Spark, the highest of any cluster",
+        "Latency by Spark, 95th percentile",
+        "Routing accuracy and completeness by Spark",
+        "Routing accuracy by Spark",
+    ]
+    assert page.count('class="plot"') == len(figures)
     assert 'src="' not in page.partition("<script>")[0]
 
 

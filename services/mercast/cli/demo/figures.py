@@ -1,18 +1,18 @@
-"""Spark's figures, as `mercast metrics` writes them down: lines of JSON in a file that grows."""
+"""Spark's figures, as `mercast metrics` writes them down: lines of JSON in a file that grows. Kept as the page does."""
 
 import json
-from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-Row: TypeAlias = dict[str, Any]
+from mercast.dashboard.figures import Figures as Windows
+from mercast.dashboard.figures import Row
+from mercast.dashboard.load import Choice
 
 
 class Figures:
     def __init__(self, file: Path | None) -> None:
         self._file, self._read = file, 0
-        self.windows: dict[str, list[Row]] = {}
-        """Of each cluster, in their order."""
+        self._windows = Windows()
 
     def look(self) -> None:
         """At what has come since."""
@@ -23,16 +23,19 @@ class Figures:
             whole = file.read().rpartition(b"\n")[0]
         self._read += len(whole) + bool(whole)
         for line in whole.splitlines():
-            row = json.loads(line)
-            if row["cluster"] is not None and row["broker"] is None:
-                self.windows.setdefault(row["cluster"], []).append(row)
+            self._windows.take(json.loads(line))
 
-    def newest(self, cluster: str) -> Row | None:
-        windows = self.windows.get(cluster)
-        return windows[-1] if windows else None
+    @property
+    def clusters(self) -> list[str]:
+        """That there are any of."""
+        return [cluster for cluster, _ in self._windows.keys]
 
+    def newest(self, cluster: str = "") -> Row | None:
+        """Without a cluster, of all together."""
+        return self._windows.newest(Choice(cluster))
 
-def middle(row: Row) -> float:
-    """Of its window, in seconds since 1970."""
-    begin, end = (datetime.fromisoformat(row[name]).timestamp() for name in ("window_start", "window_end"))
-    return (begin + end) / 2
+    def points(self, name: str, cluster: str = "") -> list[tuple[float, float]]:
+        """Seconds since 1970 in the middle of a window, and the figure; where there is one."""
+        found: dict[str, list[Any]] = self._windows.history(Choice(cluster), 0)
+        rows = zip(found["begin"], found["end"], found[name], strict=True)
+        return [((begin + end) / 2_000, value) for begin, end, value in rows if value is not None]

@@ -7,9 +7,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mercast.cli.demo.figures import Figures, Row
+from mercast.cli.demo.figures import Figures
 from mercast.cli.demo.page import Page
 from mercast.cli.demo.story import Story
+from mercast.dashboard.figures import Row
 
 REFRESH = 0.5
 _LINE = 5.0
@@ -17,7 +18,7 @@ _LINE = 5.0
 _MS = 1_000
 _ABSENT = "–"
 _HEADINGS = (
-    "brokers", "published/s", "delivered/s", "p50 ms", "p95 ms", "p99 ms", "accuracy", "completeness", "doubled",
+    "brokers", "published/s", "delivered/s", "p50 ms", "p95 ms", "p99 ms", "accuracy", "doubled",
 )  # fmt: skip
 
 
@@ -73,7 +74,7 @@ class Show:
         rates = (
             f"published {page.rate('published', page.up):,.0f}/s, delivered {page.rate('delivered', page.up):,.0f}/s"
         )
-        figures = page.pulse.get("figures")
+        figures = self._figures.newest()
         shown = f", latency p50, p95, p99 {', '.join(_latencies(figures))} ms" if figures else ""
         every = sum(map(len, self._clusters.values()))
         return (
@@ -95,10 +96,17 @@ class Show:
             table.add_column(heading, justify="right")
         for name, brokers in self._clusters.items():
             up, dead = self._page.up & {*brokers}, self._page.dead & {*brokers}
-            rates = (f"{self._page.rate(rate, up):,.0f}" for rate in ("published", "delivered"))
             state = f"{len(up)} of {len(brokers)}" + (f", {' '.join(map(str, sorted(dead)))} dead" if dead else "")
-            table.add_row(name, state, *rates, *_cells(self._figures.newest(name)), style="red" if dead else None)
+            table.add_row(
+                name, state, *self._rates(up), *_cells(self._figures.newest(name)), style="red" if dead else ""
+            )
+        every = sum(map(len, self._clusters.values()))
+        up = self._page.up
+        table.add_row("all", f"{len(up)} of {every}", *self._rates(up), *_cells(self._figures.newest()), style="bold")
         return table
+
+    def _rates(self, brokers: set[int]) -> list[str]:
+        return [f"{self._page.rate(name, brokers):,.0f}" for name in ("published", "delivered")]
 
     def _memory(self) -> str:
         return f"memory at most {sum(self._story.memory.values()) / 1e9:.1f} GB"
@@ -107,8 +115,7 @@ class Show:
 def _cells(row: Row | None) -> list[str]:
     if row is None:
         return [_ABSENT] * len(_HEADINGS[3:])
-    ratios = (row[name] for name in ("accuracy", "completeness"))
-    return [*_latencies(row), *(_number(one, 3) for one in ratios), f"{row['doubled_deliveries']:,}"]
+    return [*_latencies(row), _number(row["accuracy"], 3), f"{row['doubled_deliveries'] + row['doubled_receipts']:,}"]
 
 
 def _latencies(row: Row) -> list[str]:

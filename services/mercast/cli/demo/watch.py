@@ -25,7 +25,7 @@ class Watch:
         self._stage.check()
         story, now = self.story, self.story.now
         self.figures.look()
-        if self.figures.windows and story.figures_after is None:
+        if self.figures.clusters and story.figures_after is None:
             story.figures_after = now
             self._tell("Spark's first figures are there: percentiles, duplication, routing accuracy")
         if fault.look(self._page, story):
@@ -35,6 +35,7 @@ class Watch:
             story.samples.append(self._sample(now))
             if story.load_after is None and story.samples[-1].published:
                 story.load_after = now
+                self._tell("events are published")
         if now - self._weighed >= _WEIGH:
             self._weighed = now
             story.remember(weigh(self._stage))
