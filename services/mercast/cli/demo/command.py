@@ -29,8 +29,9 @@ _LOAD_LATE, _LOAD_STOPS = 90.0, 30.0
 """Seconds that the load may take beyond its own, and that it may take to stop."""
 _AFTER = 6.0
 """Seconds that brokers stay after the load: what the audit calls its grace, and a little."""
-_WINDOWS = 15.0
-"""Seconds that Spark has after the load, to close its last windows."""
+_WINDOWS = 90.0
+"""Seconds that Spark has after the load, to close its last windows; on a machine with nothing else to do it takes some
+ten."""
 _AUDIT_WITHIN = 900.0
 
 
@@ -100,7 +101,7 @@ def _perform(setting: Setting, story: Story, show: Show, ending: Ending) -> Outc
         show.open(heading, page, watch.figures, stage.clusters())
         with ending.by_ctrl_c():
             _play(setting, stage, page, watch, show, ending)
-        _let_settle(watch, show, story)
+        _let_settle(stage, watch, show)
         show.close()
         stage.clear()
         audit = _audit(stage, show, story) if found.audit else None
@@ -132,18 +133,18 @@ def _play(setting: Setting, stage: Stage, page: Page, watch: Watch, show: Show, 
     show.tell("the load has ended")
 
 
-def _let_settle(watch: Watch, show: Show, story: Story) -> None:
+def _let_settle(stage: Stage, watch: Watch, show: Show) -> None:
     """Until the audit can judge the last event, and Spark has closed the windows with load."""
-    ended, since = time(), story.now
-    while story.now - since < _AFTER or (story.now - since < _WINDOWS and not _closed(watch, ended)):
+    ended, since = time() * _MS, watch.story.now
+    while (passed := watch.story.now - since) < _AFTER or (passed < _WINDOWS and _is_behind(stage, watch, ended)):
         watch.look()
         show.look("the last events and windows")
         sleep(REFRESH)
 
 
-def _closed(watch: Watch, ended: float) -> bool:
+def _is_behind(stage: Stage, watch: Watch, ended: float) -> bool:
     newest = watch.figures.newest()
-    return newest is None or newest["begin"] > ended * _MS
+    return stage.spark is not None and (newest is None or newest["end"] < ended)
 
 
 def _audit(stage: Stage, show: Show, story: Story) -> Part:
