@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.live import Live
 
 from mercast.cli.local import interruptible
-from mercast.cli.with_spark import pairs, started
+from mercast.cli.with_spark import pairs, started, tell
 from mercast.kafka import KafkaError
 from mercast_streaming.figures import Figures, as_json
 from mercast_streaming.live import PROBLEMS, SPARK, Setting, start
@@ -24,6 +24,7 @@ from mercast_streaming.spark import SparkError
 log = logging.getLogger(__name__)
 
 Pairs = Annotated[list[str], Parameter(negative="")]
+READING = "reading taps; figures come when a window has closed"
 _POLL = 0.5
 _TOLD = 1_000
 """Characters of an error of Spark."""
@@ -155,6 +156,8 @@ def _run(spark: Any, setting: Setting, brokers: bool, ends: ExitStack) -> None:
     ends.callback(query.stop)
     told = -1
     while query.isActive and not stopped.wait(_POLL):
+        if told < 0 and query.lastProgress is not None:
+            tell(READING)
         told = _tell_problems(query.recentProgress, told)
         if live is not None:
             live.update(newest.table(brokers, console.width), refresh=True)

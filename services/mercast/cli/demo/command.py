@@ -1,6 +1,7 @@
 """The command: the demo from its beginning to its end."""
 
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGINT, SIGUSR1
@@ -27,6 +28,8 @@ _MS = 1_000
 _HALF = 0.5
 _LOAD_LATE, _LOAD_STOPS = 90.0, 30.0
 """Seconds that the load may take beyond its own, and that it may take to stop."""
+_SPARK_WITHIN = 30.0
+"""Seconds that the load waits for Spark."""
 _AFTER = 6.0
 """Seconds that brokers stay after the load: what the audit calls its grace, and a little."""
 _WINDOWS = 90.0
@@ -99,6 +102,7 @@ def _perform(setting: Setting, story: Story, show: Show, ending: Ending) -> Outc
         watch = Watch(stage, page, story, show.tell)
         heading = f"{CLUSTERS} clusters of {BROKERS} brokers under MERC, {EDGES} edges each"
         show.open(heading, page, watch.figures, stage.clusters())
+        _await_spark(stage, watch, show)
         with ending.by_ctrl_c():
             _play(setting, stage, page, watch, show, ending)
         _let_settle(stage, watch, show)
@@ -133,18 +137,34 @@ def _play(setting: Setting, stage: Stage, page: Page, watch: Watch, show: Show, 
     show.tell("the load has ended")
 
 
+def _await_spark(stage: Stage, watch: Watch, show: Show) -> None:
+    """To compile what it does, Spark takes all that there is of two processors: beside the load it would come late."""
+    _watch_while(lambda passed: passed < _SPARK_WITHIN and stage.spark_is_starting, "Spark is starting", watch, show)
+
+
 def _let_settle(stage: Stage, watch: Watch, show: Show) -> None:
     """Until the audit can judge the last event, and Spark has closed the windows with load."""
-    ended, since = time() * _MS, watch.story.now
-    while (passed := watch.story.now - since) < _AFTER or (passed < _WINDOWS and _is_behind(stage, watch, ended)):
+    ended = time() * _MS
+
+    def is_behind() -> bool:
+        newest = watch.figures.newest()
+        return stage.spark is not None and (newest is None or newest["end"] < ended)
+
+    _watch_while(
+        lambda passed: passed < _AFTER or (passed < _WINDOWS and is_behind()),
+        "the last events and windows",
+        watch,
+        show,
+    )
+
+
+def _watch_while(holds: Callable[[float], bool], doing: str, watch: Watch, show: Show) -> None:
+    """It is given the seconds that have passed."""
+    since = watch.story.now
+    while holds(watch.story.now - since):
         watch.look()
-        show.look("the last events and windows")
+        show.look(doing)
         sleep(REFRESH)
-
-
-def _is_behind(stage: Stage, watch: Watch, ended: float) -> bool:
-    newest = watch.figures.newest()
-    return stage.spark is not None and (newest is None or newest["end"] < ended)
 
 
 def _audit(stage: Stage, show: Show, story: Story) -> Part:

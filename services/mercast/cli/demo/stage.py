@@ -29,6 +29,8 @@ _SPARK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 """Compiled less well, and sooner at work: beside so much else, that is what takes Spark longest."""
 _LIVE, _AUDIT = "640m", "1g"
 """Memory of the live job, which keeps sums of a few windows only, and of the audit."""
+_READING = "reading taps"
+"""What `mercast metrics` says when it has come so far."""
 _EVERY, _PARTITIONS = "2", "2"
 """Seconds between its batches, and partitions of the taps: each costs it time in every batch."""
 
@@ -110,8 +112,12 @@ class Stage:
         flags = ("--every", _EVERY, "--conf", _SPARK, "--conf", f"spark.driver.memory={_LIVE}")
         part = Part(self.logs, "metrics", "--kafka", self.kafka_address, *flags)
         ends.callback(part.stop)
-        self._tell("Spark is starting; its first figures come when a window has closed")
+        self._tell("Spark is starting")
         return part
+
+    @property
+    def spark_is_starting(self) -> bool:
+        return self.spark is not None and _READING not in self.spark.log.read_text(errors="replace")
 
     def _start_brokers(self, ends: ExitStack) -> Local:
         taps = f"kafka://{self.kafka_address}" if self.kafka else f"file://{self._taps}"

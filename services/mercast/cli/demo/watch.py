@@ -25,7 +25,8 @@ class Watch:
         self._stage.check()
         story, now = self.story, self.story.now
         self.figures.look()
-        if self.figures.clusters and story.figures_after is None:
+        newest = self.figures.newest()
+        if story.figures_after is None and newest is not None and newest["deliveries"]:
             story.figures_after = now
             self._tell("Spark's first figures are there: percentiles, duplication, routing accuracy")
         if fault.look(self._page, story):
