@@ -121,6 +121,8 @@ def _play(setting: Setting, stage: Stage, page: Page, watch: Watch, show: Show, 
     while load.status is None:
         watch.look()
         begun = story.load_after
+        if ending.early and begun is None:
+            raise KeyboardInterrupt  # there is nothing to report
         if ending.early:
             show.tell("enough: the load is ended")
             load.signal(SIGINT)
@@ -133,7 +135,8 @@ def _play(setting: Setting, stage: Stage, page: Page, watch: Watch, show: Show, 
             show.tell(f"broker {killed.broker} is killed (SIGKILL), an edge of {killed.cluster}")
         show.look(f"load for {setting.seconds:g} s")
         sleep(REFRESH)
-    story.load_ended = story.now
+    if not (setting.folder / "load.json").exists():
+        raise PartError(f"mercast load has ended with status {load.status} and no result; its log:\n{load.tail()}")
     show.tell("the load has ended")
 
 

@@ -37,7 +37,6 @@ class Story:
     samples: list[Sample] = field(default_factory=list)
     page_after: float | None = None
     load_after: float | None = None
-    load_ended: float | None = None
     figures_after: float | None = None
     killed: Killed | None = None
     memory: dict[str, int] = field(default_factory=dict)
