@@ -7,7 +7,8 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
@@ -38,6 +39,18 @@ def in_use(address: str) -> bool:
         except OSError as error:
             return error.errno == errno.EADDRINUSE
         return False
+
+
+def held(addresses: Iterable[str]) -> ExitStack:
+    """Keeps them from others until it is closed: for those who choose addresses long before they use them."""
+    with ExitStack() as ends:
+        for address in addresses:
+            host, _, port = address.rpartition(":")
+            one = ends.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind((host, int(port)))
+            one.listen()
+        return ends.pop_all()
 
 
 def end_with_parent() -> None:

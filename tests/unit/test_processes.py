@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from mercast.processes import descendants, memory_bytes
+from mercast.processes import descendants, free_addresses, held, in_use, memory_bytes
 
 ORPHANS = """
 import os, signal, subprocess, sys, time
@@ -28,11 +28,18 @@ def test_what_others_leave_behind_is_found_and_ended():
     assert (done.stdout, done.stderr) == ("nobody is left\n", "")
 
 
+def test_addresses_can_be_kept_from_others():
+    chosen = free_addresses(3)
+    with held(chosen):
+        assert all(map(in_use, chosen))
+    assert not any(map(in_use, chosen))
+
+
 def test_memory_that_is_shared_is_counted_once():
     big = "import os, sys, time; x = b'x' * 100_000_000; pid = os.fork(); print(pid or '', flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", big], stdout=subprocess.PIPE) as parent:
         try:
-            assert parent.stdout.readline().strip()
+            assert parent.stdout.readline() + parent.stdout.readline()  # of both
             pids = [parent.pid, *descendants(parent.pid)]
             assert len(pids) == 2
             assert 100_000_000 < sum(map(memory_bytes, pids)) < 180_000_000

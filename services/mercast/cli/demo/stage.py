@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +17,7 @@ from mercast.cli.demo.outcome import AROUND_FAULT
 from mercast.cli.demo.parts import Part, PartError
 from mercast.cli.demo.possible import Possible
 from mercast.cli.demo.story import Story
-from mercast.processes import free_addresses, in_use
+from mercast.processes import free_addresses, held, in_use
 
 CLUSTERS, BROKERS, EDGES = 3, 4, 2
 """How many clusters, brokers in each, and edges among these: as few as have everything, for two processors."""
@@ -65,12 +66,14 @@ class Stage:
             self.logs.mkdir(parents=True, exist_ok=True)
             for file in self.logs.iterdir():  # of the last run
                 file.unlink()
+            taken = ends.enter_context(held(chain.from_iterable(self._addresses)))
             self._room = Path(ends.enter_context(TemporaryDirectory(prefix="mercast-demo-")))
             if self._possible.live:
                 self.kafka = self._start_kafka(ends)
             self.dashboard, self.page = self._start_dashboard(ends)
             if self.kafka is not None:  # Spark takes longest
                 self.spark = self._start_spark(self.kafka, ends)
+            taken.close()
             self.mesh = self._start_brokers(ends)
             self._ends = ends.pop_all()
         return self
