@@ -3,12 +3,14 @@
 import json
 import re
 
+import pytest
 from demonstrated import last_lines, running
 
 
+@pytest.mark.timeout(600)  # beside another Spark, on two processors
 def test_make_demo(tmp_path):
-    with running(tmp_path, 25, "--rate", "100", make=True) as demo:
-        assert demo.ended(280) == 0, demo.said
+    with running(tmp_path, 20, "--rate", "100", make=True) as demo:
+        assert demo.ended(580) == 0, demo.said
         said, survivors = demo.said, demo.survivors()
     assert survivors == []
     told = (
