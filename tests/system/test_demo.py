@@ -1,5 +1,5 @@
 """The demo where there is no Java: brokers, load and page go on without Kafka and Spark. Whatever happens, no process
-is left. With all that belongs to it, it runs in tests/streaming/test_demo.py."""
+is left. With all that belongs to it, it runs in tests/streaming/test_demo_whole.py."""
 
 import os
 import re
