@@ -17,6 +17,7 @@ SET_UP_WITHIN = 120.0
 _SECOND = 1_000_000_000
 _JUDGE_EVERY = _SECOND // 2
 _TOLD = _SECOND
+"""Within which users of all processes know what they are to do, and what they note is here."""
 
 
 class Phase(StrEnum):
@@ -87,7 +88,7 @@ class Course:
             rate = 0.0
         if now - self._judged >= _JUDGE_EVERY:
             self._judged = now
-            self.ledger.judge(now if self.phase is Phase.DRAIN else now - self._patience)
+            self.ledger.judge(now - (_TOLD if self.phase is Phase.DRAIN else max(self._patience, _TOLD)))
             failures(self.ledger.overdue(now))
             if self.phase is Phase.DRAIN:
                 self._drain(now)
@@ -97,9 +98,16 @@ class Course:
         """Publish no more. If that was said before, do not wait either."""
         if self.phase is Phase.RUN:
             self._end_run(time_ns())
+        elif self.phase is Phase.SET_UP:
+            self.give_up("stopped before the first event")
         else:
-            self.problem = self.problem or ("stopped before the first event" if self.phase is Phase.SET_UP else "")
             self.phase = Phase.OVER
+
+    def give_up(self, problem: str) -> None:
+        """There will be no result."""
+        if self.phase is Phase.RUN:
+            self._end_run(time_ns())
+        self.problem, self.phase = self.problem or problem, Phase.OVER
 
     def mark(self) -> None:
         """Somebody makes a fault now."""
@@ -140,10 +148,9 @@ class Course:
             self.phase, self.began = Phase.RUN, now
             self._pulse = _Mark(now, self.ledger.published, self.ledger.arrived)
         elif now - self._made > SET_UP_WITHIN * _SECOND:
-            self.problem = (
+            self.give_up(
                 f"only {len(self.ledger.ready)} of {self.users} users were set up within {SET_UP_WITHIN:.0f} s"
             )
-            self.phase = Phase.OVER
 
     def _run(self, now: int) -> float:
         seconds = (now - self.began) / _SECOND
@@ -173,8 +180,7 @@ class Course:
         """Until nothing is outstanding, or nothing has come for as long as the patience."""
         if self.ledger.arrived > self._arrived:
             self._quiet_since, self._arrived = now, self.ledger.arrived
-        told = now - self.ended > _TOLD  # that there is no more to be published, to those in other processes
-        if (told and not self.ledger.outstanding) or now - self._quiet_since > self._patience:
+        if (now - self.ended > _TOLD and not self.ledger.outstanding) or now - self._quiet_since > self._patience:
             self._all_in = self._all_in or now
             if now - self._all_in >= self._linger:
                 self.phase = Phase.OVER
