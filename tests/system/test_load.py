@@ -2,15 +2,20 @@
 
 import csv
 import json
+import os
+import re
 import signal
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
 from system.live import Mesh, Running, end, mercast, metrics, until
 
-from mercast.processes import free_addresses, in_use
+from mercast.processes import descendants, free_addresses, in_use
 
 SMALL = ("--publishers", 2, "--subscribers", 4, "--filters", 6, "--rate", 300, "--patience", 1.5)
 SUBSCRIPTIONS, USERS = 24, 6
@@ -96,6 +101,43 @@ def test_real_quotes(mesh, tmp_path):
     all_came(result)
 
 
+SPREAD = """
+import json
+from locust.runners import WorkerNode
+from mercast_loadtest.load.locustfile import Crowd, InTurn, Publisher, Subscriber
+
+Publisher.fixed_count, Subscriber.fixed_count = 4, 20
+users = InTurn([WorkerNode(name) for name in "ab"], [Publisher, Subscriber, Crowd])
+for count in (24, 30):
+    users.new_dispatch(count, 100)
+    *_, last = users
+    print(json.dumps(last))
+"""
+
+
+def test_every_worker_has_its_share_of_each_kind_of_user():
+    """In a process of its own: Locust patches whatever imports it."""
+    said = subprocess.run([sys.executable, "-c", SPREAD], check=True, capture_output=True, text=True).stdout
+    shares = [json.loads(line) for line in said.splitlines()]
+    for share, crowd in zip(shares, (0, 3), strict=True):
+        assert list(share.values()) == 2 * [{"Crowd": crowd, "Publisher": 2, "Subscriber": 10}]
+
+
+def hears_ctrl_c(pid):
+    caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return int(caught[1], 16) >> (signal.SIGINT - 1) & 1
+
+
+def test_ctrl_c_while_workers_are_awaited(mesh, tmp_path):
+    """They are killed before they can answer."""
+    with Running(tmp_path, "load", *SMALL, *at(mesh), "--workers", 2) as command:
+        pid = command.process.pid
+        for worker in until(lambda: len(found := descendants(pid)) == 2 and found, lambda: command.err):
+            os.kill(worker, signal.SIGKILL)
+        until(lambda: hears_ctrl_c(pid), lambda: command.err)
+        assert (end(command.process, signal.SIGINT), command.out, command.err) == (2, "", "")
+
+
 @contextmanager
 def running(folder, *flags):
     with Running(folder, "load", *SMALL, "--json", folder / "result.json", *flags) as command:
@@ -123,11 +165,11 @@ def test_locusts_page_starts_tests_again_and_again(mesh, tmp_path):
     flags = (*SMALL, *at(mesh), "--seconds", 1.5, "--web", "--web-port", address.rpartition(":")[2])
     with Running(tmp_path, "load", *flags) as command:
         until(lambda: in_use(address), lambda: command.out + command.err)
-        for times in (1, 2):
-            assert asked("swarm", urlencode({"user_count": 1, "spawn_rate": 1}).encode())["success"]
+        for times, more in ((1, {}), (2, {"publishers": 3})):  # there were 2
+            assert asked("swarm", urlencode({"user_count": 1, "spawn_rate": 1} | more).encode())["success"]
             until(lambda times=times: command.out.count("nothing missing") == times, lambda: command.out + command.err)
             counts = {one["name"]: one["num_requests"] for one in asked("stats/requests")["stats"]}
-            assert (counts["connect"], counts["subscribe"]) == (USERS, SUBSCRIPTIONS)
+            assert (counts["connect"], counts["subscribe"]) == (USERS + len(more), SUBSCRIPTIONS)
             assert counts["deliver"] > 10
         assert end(command.process, signal.SIGINT) == 0, command.err
         assert "Traceback" not in command.err
@@ -176,6 +218,8 @@ def test_users_of_a_killed_broker_go_elsewhere(tmp_path):
         (["--quotes", "none.csv"], "none.csv: No such file or directory"),
         (["--quotes", "bad.csv"], "bad.csv, line 3, column 2 (price): 'dear' is not a number of 0 or more"),
         (["--json", "nowhere/r.json"], "nowhere/r.json: there is no folder"),
+        (["--json", "."], ".: this is a folder; name a file"),
+        (["--web", "--web-port", "99999"], "--web-port 99999: choose 1 to 65535"),
     ],
 )
 def test_what_cannot_be_is_said(tmp_path, flags, told):

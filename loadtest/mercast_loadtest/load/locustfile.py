@@ -7,13 +7,15 @@ for it: what their users note goes to the master, and what is to be published ho
 import logging
 import secrets
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import gevent
 from locust import LoadTestShape, events, runners, stats
+from locust.dispatch import UsersDispatcher
 from locust.env import Environment
-from locust.runners import MasterRunner, WorkerRunner
+from locust.runners import STATE_RUNNING, STATE_SPAWNING, MasterRunner, WorkerRunner
 
 from mercast_loadtest.load import show, statistics
 from mercast_loadtest.load.course import Course, Orders, Phase
@@ -73,7 +75,7 @@ def _flags(parser: Any) -> None:
     flag("--around-faults", 5.0, "seconds around a fault in which events may be lost", type=float)
     hidden: dict[str, Any] = {"include_in_web_ui": False}
     flag("--result", "", "write what came of it to this file, as JSON", **hidden)
-    flag("--run-tag", 0, "a number that this run's events bear; by chance, if it is 0", type=int, **hidden)
+    flag("--run-tag", 0, "a number that events bear: the master draws one for each test", type=int, **hidden)
     flag("--plainly", False, "no tables of Locust's on the terminal", action="store_true", **hidden)
 
 
@@ -91,6 +93,17 @@ class Users(LoadTestShape):
         return course.users + (course.crowd if course.crowd_is_there else 0), _SPAWN_RATE
 
 
+class InTurn(UsersDispatcher):
+    """One kind of user after the other, each in turn to all workers. Mixed, as Locust has them, all publishers may well
+    come to the same worker: with four of them and twenty subscribers they do."""
+
+    def _user_gen(self) -> Iterator[str | None]:
+        for kind in (Publisher, Subscriber):
+            yield from [kind.__name__] * kind.fixed_count
+        while True:
+            yield Crowd.__name__
+
+
 def _options(environment: Environment) -> Any:
     return environment.parsed_options
 
@@ -105,17 +118,16 @@ def _init(environment: Environment, web_ui: Any, **_: Any) -> None:
     if isinstance(runner, WorkerRunner):
         runner.register_message(_ORDERS, _ordered)
         Current.asked = Asked(runner)
-        gevent.signal_handler(signal.SIGINT, lambda: None)  # which a terminal sends to all: the master says when
+        gevent.signal_handler(signal.SIGINT, _interrupted, runner)
         return
     environment.host = options.brokers  # as its report calls what is tested
-    options.run_tag = options.run_tag or secrets.randbits(_TAG_BITS)
-    Publisher.fixed_count, Subscriber.fixed_count = options.publishers, options.subscribers
+    environment.dispatcher_class = InTurn
     if isinstance(runner, MasterRunner):
         runner.register_message(_FACTS, _noted)
         answer_with(runner, lambda kind: Current.numbers(kind))
     if options.headless:  # Locust's own handlers end it without a word, or too late
         for number in (signal.SIGINT, signal.SIGTERM):
-            gevent.signal_handler(number, _stop)
+            gevent.signal_handler(number, _stop, environment)
     elif web_ui is not None:  # it ends with its page, and not amid an answer
         gevent.signal_handler(signal.SIGINT, web_ui.stop)
     gevent.signal_handler(signal.SIGUSR1, _fault)
@@ -128,6 +140,8 @@ def _start(environment: Environment, **_: Any) -> None:
         publishers=options.publishers, filters=options.filters, quotes=options.quotes,
     )  # fmt: skip
     if not isinstance(runner, WorkerRunner):
+        options.run_tag = secrets.randbits(_TAG_BITS)
+        Publisher.fixed_count, Subscriber.fixed_count = options.publishers, options.subscribers
         shape = shape_named(options.shape, options.rate, options.seconds, options.step, options.steeper)
         users = options.publishers + options.subscribers, options.crowd
         several = isinstance(runner, MasterRunner)
@@ -165,9 +179,19 @@ def _end(environment: Environment, **_: Any) -> None:
     environment.process_exit_code = _COULD_NOT if course.problem else 0 if found["kept"] else 1
 
 
-def _stop() -> None:
+def _stop(environment: Environment) -> None:
     if Current.course is not None:
         Current.course.stop()
+    elif environment.process_exit_code is None:  # nothing has begun: Locust waits for workers
+        assert environment.runner is not None
+        environment.runner.quit()
+        sys.exit(_COULD_NOT)
+
+
+def _interrupted(runner: WorkerRunner) -> None:
+    """A terminal says so to all processes. While there is a test, the master says when it is over."""
+    if runner.state not in (STATE_SPAWNING, STATE_RUNNING):
+        runner.quit()
 
 
 def _fault() -> None:
@@ -185,6 +209,8 @@ def _conduct(environment: Environment, course: Course) -> None:
     while True:
         gevent.sleep(_TICK)
         _collect(environment, course)
+        if isinstance(environment.runner, MasterRunner) and environment.runner.clients.missing:
+            course.give_up("a worker is lost, and with it what was noted there")
         new = course.tick(lambda count: statistics.failed(environment.stats, statistics.DELIVER, "did not come", count))
         if new != orders:
             orders = new

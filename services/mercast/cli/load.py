@@ -14,7 +14,10 @@ from mercast.processes import free_addresses, in_use
 
 _COULD_NOT = 2
 """Exit status: there is no result."""
-_WEB_PORT = 8089
+_WEB_PORT, _LAST_PORT = 8089, 65_535
+_WORKERS_WITHIN = 60
+_LOCUST = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from locust.main import main; main()"
+"""It takes a second to import: Ctrl-C meanwhile ends it without a word."""
 _SECONDS, _RAMP_SECONDS = 30.0, 120.0
 _LEAST_CHURNING = 2
 _MOST_USERS, _MOST_SUBSCRIPTIONS = 4_000, 2_000_000
@@ -102,11 +105,8 @@ def load(
     _check_numbers(rate, seconds, patience, around_faults, step, steeper)
     if shape == "churn" and filters < _LEAST_CHURNING:
         _stop(f"--filters {filters}: with churn, half of them stand at a time; there must be {_LEAST_CHURNING} or more")
-    if web and in_use(f"127.0.0.1:{web_port}"):
-        _stop(f"port {web_port} is in use; choose another with --web-port")
-    for place in (json, html, Path(csv) if csv else None):
-        if place is not None and not place.absolute().parent.is_dir():
-            _stop(f"{place}: there is no folder {place.absolute().parent}")
+    _check_page(web, web_port)
+    _check_places(json, html, Path(csv) if csv else None)
     _check_quotes(workload, quotes)
     _check_brokers(brokers)
 
@@ -124,6 +124,7 @@ def load(
         port = free_addresses(1)[0].rpartition(":")[2]
         arguments += [f"--processes={workers}", "--master-bind-host=127.0.0.1", f"--master-bind-port={port}"]
         arguments += ["--master-host=127.0.0.1", f"--master-port={port}"]
+        arguments += [f"--expect-workers-max-wait={_WORKERS_WITHIN}"]
     if web:
         sys.stderr.write(f"Locust's page: http://127.0.0.1:{web_port}/   (Ctrl-C ends it)\n")
         sys.stderr.flush()
@@ -137,7 +138,7 @@ def _become_locust(arguments: list[str]) -> NoReturn:
     import mercast_loadtest.load
 
     place = Path(mercast_loadtest.load.__file__).parent / "locustfile.py"
-    os.execv(sys.executable, [sys.executable, "-m", "locust", f"--locustfile={place}", *arguments])
+    os.execv(sys.executable, [sys.executable, "-c", _LOCUST, f"--locustfile={place}", *arguments])
 
 
 def _check_counts(publishers: int, subscribers: int, filters: int, crowd: int, workers: int) -> None:
@@ -165,6 +166,23 @@ def _check_numbers(
         _stop(
             f"--step {step:g} --steeper {steeper:g}: a step takes 1 s or more, and the rate grows by a factor above 1"
         )
+
+
+def _check_page(web: bool, port: int) -> None:
+    if not 0 < port <= _LAST_PORT:
+        _stop(f"--web-port {port}: choose 1 to {_LAST_PORT}")
+    if web and in_use(f"127.0.0.1:{port}"):
+        _stop(f"port {port} is in use; choose another with --web-port")
+
+
+def _check_places(json: Path | None, html: Path | None, csv: Path | None) -> None:
+    """What is to be written at the end: it would be lost."""
+    for place in (json, html, csv):
+        if place is not None and not place.absolute().parent.is_dir():
+            _stop(f"{place}: there is no folder {place.absolute().parent}")
+    for file in (json, html):
+        if file is not None and file.is_dir():
+            _stop(f"{file}: this is a folder; name a file")
 
 
 def _check_quotes(workload: str, quotes: Path | None) -> None:
