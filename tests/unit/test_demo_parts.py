@@ -4,13 +4,15 @@ import json
 import re
 import socket
 from io import BytesIO
+from types import SimpleNamespace
 
 import pytest
 
-from mercast.cli.demo import possible, stage
+from mercast.cli.demo import command, possible, stage
 from mercast.cli.demo.figures import Figures
 from mercast.cli.demo.outcome import Tally, of_audit, of_load
 from mercast.cli.demo.page import Page
+from mercast.cli.demo.parts import PartError
 from mercast.cli.demo.possible import Possible
 from mercast.cli.demo.report import Report
 from mercast.cli.demo.story import Killed, Sample, Story
@@ -154,6 +156,26 @@ def test_the_audit_decides(tmp_path, more, status, promised):
 
 def test_an_audit_that_failed_has_no_result(tmp_path):
     assert of_audit(tmp_path / "audit.json", 3) is None
+
+
+def test_a_load_without_a_result_is_none_of_nothing_missing(tmp_path):
+    """It has written one, in which nobody was set up: nothing published, nothing missing."""
+    (tmp_path / "load.json").write_text(json.dumps(LOAD | {"published": 0}))
+    load = SimpleNamespace(status=2, tail=lambda: "only 3 of 18 users were set up")
+    setting = stage.Setting(60, 300, 6, 12, 10, 1, 0, tmp_path)
+    on = SimpleNamespace(begin=lambda: load)
+    with pytest.raises(PartError, match="status 2 and no result; its log:\nonly 3 of 18 users were set up"):
+        command._play(setting, on, None, SimpleNamespace(story=Story()), None, None)
+
+
+def test_only_what_a_run_has_written_is_removed(tmp_path):
+    others = ["report.md", "load.py", "load_tests.csv", "audit.log", "logs/mine.log", "logs/old/metrics.log"]
+    for name in (*others, *stage.WRITTEN):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    command._make_room(tmp_path)
+    command._make_room(tmp_path)
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {*others}
 
 
 # -- the report --------------------------------------------------------------------------------------------------------

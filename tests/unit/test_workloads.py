@@ -5,7 +5,7 @@ import random
 import pytest
 
 from mercast.content import check_attributes
-from mercast.workloads import QuotesError, Stock, Uniform, Zipf, read_quotes
+from mercast.workloads import QuotesError, Stock, Uniform, Zipf, quotes_of, read_quotes
 
 QUOTES = """symbol, price ,volume,exchange,halted
 ACME,12.5,300,XNYS,false
@@ -61,8 +61,15 @@ def test_real_quotes_are_read_as_they_are():
         {"symbol": "BETA", "price": 99, "volume": 1000, "halted": True},
         {"symbol": "GAMMA, Inc", "price": 0.5, "volume": 1000.0, "exchange": 5},
     ]
-    few = read_quotes(QUOTES.splitlines(keepends=True), "quotes.csv", most=1)
+    lines = iter(QUOTES.splitlines(keepends=True))
+    few = read_quotes(lines, "quotes.csv", most=1)
     assert [quote["symbol"] for quote in few.quotes] == ["ACME"]
+    assert next(lines).startswith("BETA")  # a long file is not read to its end
+
+
+def test_a_spreadsheets_mark_is_not_part_of_the_first_columns_name(tmp_path):
+    (tmp_path / "q.csv").write_text(QUOTES, encoding="utf-8-sig")
+    assert quotes_of(tmp_path / "q.csv").quotes == WORKLOADS[3].quotes
 
 
 def test_real_quotes_are_asked_for_near_their_price():

@@ -6,13 +6,14 @@ many are published. Subscriptions are numbered: those of subscriber 0 first.
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mercast.content import Filter, Value
 from mercast.matching import Index
-from mercast.workloads import Quotes, Stock, Workload, Zipf, read_quotes
+from mercast.workloads import Quotes, Stock, Workload, Zipf, quotes_of
 
 WORKLOADS: dict[str, tuple[str, Callable[[], Workload]]] = {"quotes": ("stock.quote", Stock), "zipf": ("zipf", Zipf)}
 """By name: the type of the events, and what makes them."""
@@ -30,8 +31,7 @@ class Plan:
         self._publishers, self._filters, self._seed = publishers, filters, seed
         self._workload: Workload = make()
         if quotes:
-            with open(quotes, newline="", encoding="utf-8") as file:
-                self._workload = read_quotes(file, quotes)
+            self._workload = quotes_of(Path(quotes))
         self.pool: Sequence[dict[str, Value]] = (
             self._workload.quotes if isinstance(self._workload, Quotes) else self._drawn(_POOL)
         )

@@ -107,6 +107,8 @@ def show(found: dict[str, Any]) -> None:
         console.print(_knee(found["knee"]))
     if found["problem"]:
         console.print(f"[red]{found['problem']}[/]")
+    elif not found["due"]:
+        console.print("[yellow]nothing was due to anybody: this shows nothing[/]")
     elif found["kept"]:
         console.print("[green]nothing missing, doubled or undue[/]")
     else:

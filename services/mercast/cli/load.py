@@ -186,15 +186,14 @@ def _check_places(json: Path | None, html: Path | None, csv: Path | None) -> Non
 
 
 def _check_quotes(workload: str, quotes: Path | None) -> None:
-    from mercast.workloads import QuotesError, read_quotes
+    from mercast.workloads import QuotesError, quotes_of
 
     if quotes is None:
         return
     if workload != "quotes":
         _stop(f"--quotes goes with --workload quotes, not with {workload}")
     try:
-        with quotes.open(newline="", encoding="utf-8") as file:
-            read_quotes(file, str(quotes))
+        quotes_of(quotes)
     except QuotesError as error:
         _stop(str(error))
     except OSError as error:

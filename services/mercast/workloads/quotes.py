@@ -8,6 +8,7 @@ import math
 import random
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from mercast.content import ContentError, Filter, Value, check_attributes
 from mercast.content.expression import And, Between, Compare, Expression
@@ -47,16 +48,24 @@ class Quotes:
         return rng.choice(self.quotes)
 
 
+def quotes_of(file: Path) -> Quotes:
+    """Of a file in CSV. Spreadsheets put a mark before the first line (a BOM), which is none of its name."""
+    with file.open(newline="", encoding="utf-8-sig") as lines:
+        return read_quotes(lines, str(file))
+
+
 def read_quotes(lines: Iterable[str], name: str, most: int = MOST_QUOTES) -> Quotes:
-    """Of a file in CSV; `name` is how errors call it."""
+    """Of the lines of such a file, as far as they are needed; `name` is how errors call it."""
     rows = csv.reader(lines, strict=True)
     try:
         heading = [column.strip() for column in next(rows, [])]
         _check_heading(heading, name)
         quotes: list[dict[str, Value]] = []
         for cells in rows:
-            if cells and len(quotes) < most:
+            if cells:
                 quotes.append(_quote(heading, cells, f"{name}, line {rows.line_num}"))
+            if len(quotes) == most:
+                break
     except csv.Error as error:
         raise QuotesError(f"{name}, line {rows.line_num}: {error}") from None
     except UnicodeDecodeError as error:

@@ -18,7 +18,7 @@ from mercast.cli.demo.page import Page
 from mercast.cli.demo.parts import Part, PartError
 from mercast.cli.demo.report import Outcome, Report
 from mercast.cli.demo.show import REFRESH, Show
-from mercast.cli.demo.stage import BROKERS, CLUSTERS, EDGES, Setting, Stage
+from mercast.cli.demo.stage import BROKERS, CLUSTERS, EDGES, WRITTEN, Setting, Stage
 from mercast.cli.demo.story import Story
 from mercast.cli.demo.watch import Watch, weigh
 
@@ -28,6 +28,8 @@ _MS = 1_000
 _HALF = 0.5
 _LOAD_LATE, _LOAD_STOPS = 90.0, 30.0
 """Seconds that the load may take beyond its own, and that it may take to stop."""
+_HAS_RESULT = (0, 1)
+"""Exit statuses of the load: as promised, or not."""
 _SPARK_WITHIN = 30.0
 """Seconds that the load waits for Spark."""
 _AFTER = 6.0
@@ -135,7 +137,7 @@ def _play(setting: Setting, stage: Stage, page: Page, watch: Watch, show: Show, 
             show.tell(f"broker {killed.broker} is killed (SIGKILL), an edge of {killed.cluster}")
         show.look(f"load for {setting.seconds:g} s")
         sleep(REFRESH)
-    if not (setting.folder / "load.json").exists():
+    if load.status not in _HAS_RESULT or not (setting.folder / "load.json").exists():
         raise PartError(f"mercast load has ended with status {load.status} and no result; its log:\n{load.tail()}")
     show.tell("the load has ended")
 
@@ -185,11 +187,10 @@ def _audit(stage: Stage, show: Show, story: Story) -> Part:
 
 
 def _make_room(folder: Path) -> None:
-    """What the last run has left there would be taken for this one's."""
+    """What the last run has left there would be taken for this one's. What others have there is theirs."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("report.*", "load*.*", "audit.*"):
-        for file in folder.glob(name):
-            file.unlink()
+    for name in WRITTEN:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _check(**given: tuple[float, float]) -> None:

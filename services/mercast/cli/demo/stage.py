@@ -22,6 +22,14 @@ from mercast.processes import free_addresses, held, in_use
 CLUSTERS, BROKERS, EDGES = 3, 4, 2
 """How many clusters, brokers in each, and edges among these: as few as have everything, for two processors."""
 
+WRITTEN = (
+    "report.txt", "report.html", "load.json", "load.html", "audit.json", "audit.html",
+    *(f"load_{name}.csv" for name in ("stats", "stats_history", "failures", "exceptions")),
+    *(f"logs/{part}.{end}" for part in ("kafka", "dashboard", "metrics", "load", "audit") for end in ("out", "log")),
+    *(f"logs/broker-{id}.log" for id in range(1, CLUSTERS * BROKERS + 1)),
+)  # fmt: skip
+"""Files that a run leaves in its folder."""
+
 _KAFKA = "127.0.0.1:9092"
 _PAGE = 10
 """From the first broker's port to the page's."""
@@ -64,8 +72,6 @@ class Stage:
     def __enter__(self) -> "Stage":
         with ExitStack() as ends:
             self.logs.mkdir(parents=True, exist_ok=True)
-            for file in self.logs.iterdir():  # of the last run
-                file.unlink()
             taken = ends.enter_context(held(chain.from_iterable(self._addresses)))
             self._room = Path(ends.enter_context(TemporaryDirectory(prefix="mercast-demo-")))
             if self._possible.live:
