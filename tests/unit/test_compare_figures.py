@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from mercast.cli import compare as command
 from mercast_loadtest.compare import report
 from mercast_loadtest.compare.figures import Part, between, counted, measured, within
 from mercast_loadtest.compare.rounds import Turn
@@ -97,3 +98,21 @@ def test_the_best_is_marked_and_all_is_escaped():
     page = report.html({"ddbr": one, "fbr": other}, "5 < 6 brokers")
     assert "<slow>" not in page.split("<script")[0]
     assert "5 &lt; 6 brokers" in page
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ({"rate": 0}, "--rate 0: it must be above 0"),
+        ({"seconds": 0.0}, "--seconds 0: it must be above 0"),
+        ({"ramp_from": -1}, "--ramp-from -1: it must be above 0"),
+        ({"ramp_seconds": 2.5, "quick": True}, "--ramp-seconds 2.5: a ramp has steps of 2.5 s, and must be longer"),
+        ({"ramp_seconds": float("inf")}, "--ramp-seconds inf: a ramp has steps of 3 s"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_starts(monkeypatch, capsys, flags, told):
+    monkeypatch.setattr(command, "_run", lambda *_: pytest.fail("it was started"))
+    with pytest.raises(SystemExit) as ended:
+        command.compare(**flags)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """`mercast compare`: the same seeded load over several strategies, each on fresh brokers, by Spark's figures."""
 
 import asyncio
+import math
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -97,8 +98,11 @@ def compare(
     for place in (json, html):
         if place is not None and not place.absolute().parent.is_dir():
             _stop(f"{place}: there is no folder {place.absolute().parent}")
-    rate, seconds = rate or 500.0, seconds or (6.0 if quick else 20.0)
+    rate = 500.0 if rate is None else rate
+    seconds = (6.0 if quick else 20.0) if seconds is None else seconds
+    ramp_seconds = (12.0 if quick else 60.0) if ramp_seconds is None else ramp_seconds
     step, steeper = (2.5, 1.6) if quick else (3.0, 1.3)  # a step has room for a whole window
+    _check_numbers({"--rate": rate, "--seconds": seconds, "--ramp-from": ramp_from}, ramp_seconds, step)
     load = {
         "workload": workload,
         "publishers": publishers,
@@ -109,7 +113,7 @@ def compare(
     ramp = {"shape": "ramp", "rate": ramp_from, "step": step, "steeper": steeper}
     setting = Setting(
         brokers, clusters, _flags(load), _flags({"rate": rate, "seconds": seconds}),
-        _flags(ramp | {"seconds": ramp_seconds or (12.0 if quick else 60.0)}),
+        _flags(ramp | {"seconds": ramp_seconds}),
     )  # fmt: skip
     entries = _run(names, setting)
     about = (
@@ -214,6 +218,14 @@ def _check(brokers: int, clusters: int, load: tuple[int, ...], names: list[str])
         _stop("there must be two brokers or more, and at least one publisher, subscriber and filter")
     if clusters < 1 or ("merc" in names and brokers % clusters):
         _stop(f"--brokers {brokers} --clusters {clusters}: clusters must be as large as each other")
+
+
+def _check_numbers(given: dict[str, float], ramp_seconds: float, step: float) -> None:
+    for flag, number in given.items():
+        if not 0 < number < math.inf:
+            _stop(f"{flag} {number:g}: it must be above 0")
+    if not step < ramp_seconds < math.inf:
+        _stop(f"--ramp-seconds {ramp_seconds:g}: a ramp has steps of {step:g} s, and must be longer than one")
 
 
 def _flags(given: dict[str, Any]) -> list[str]:
