@@ -96,11 +96,11 @@ async def _serve(
     asked = [(Address(*one), type(one) is ByTls) for one in admins]
     ssl = default_context() if any(tls for _, tls in asked) else None
     source = AdminSource(asked, admin_token, state, ssl) if asked else None
-    tasks = [] if source is None else [source.run()]
+    runs = [] if source is None else [source.run]
     if settings is not None:
         from mercast.dashboard.kafka_source import KafkaSource
 
-        tasks.append(KafkaSource(settings, state).run())
+        runs.append(KafkaSource(settings, state).run)
     server = Server(
         state,
         token,
@@ -111,8 +111,8 @@ async def _serve(
     _say(f"dashboard at http://{bound}/   (Ctrl-C stops it)")
     try:
         async with asyncio.TaskGroup() as group:
-            for task in (*tasks, server.run()):
-                group.create_task(task)
+            for run in (*runs, server.run):
+                group.create_task(run())
     finally:
         await server.stop()
 

@@ -6,6 +6,7 @@ long is let go, and comes back by itself.
 
 import asyncio
 import gzip
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ EVERY = 1.0
 MOST_PAGES = 64
 _STUCK = 20.0
 """Seconds that a page may take for what it is told."""
-_MOST_MINUTES = 120
+_MOST_MINUTES, _MINUTES = 120, re.compile("[0-9]{1,3}")
 _DAY = "private, max-age=86400"
 _STATIC = Path(__file__).parent / "static"
 
@@ -144,7 +145,7 @@ class Server:
 
     async def _history(self, request: web.Request) -> web.StreamResponse:
         minutes = request.query.get("minutes", "15")
-        if not minutes.isdigit() or not 0 < int(minutes) <= _MOST_MINUTES:
+        if not _MINUTES.fullmatch(minutes) or not 0 < int(minutes) <= _MOST_MINUTES:
             return _wrong(f"minutes={minutes}: expected 1 to {_MOST_MINUTES}")
         return _json(self._state.history(_choice(request), int(minutes)))
 

@@ -1,6 +1,7 @@
 """The dashboard's server, asked as browsers and others ask it."""
 
 import asyncio
+import gc
 import re
 import socket
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from test_dashboard_view import ring
 
 import mercast.dashboard
 from mercast.broker.addresses import Address
+from mercast.cli.dashboard import dashboard
 from mercast.dashboard.server import MOST_PAGES, Server
 from mercast.dashboard.view import State
 
@@ -119,6 +121,8 @@ def test_so_many_pages_and_no_more():
     ("path", "status", "said"),
     [
         ("/api/history?minutes=0", 400, "minutes=0: expected 1 to 120\n"),
+        ("/api/history?minutes=²", 400, "minutes=²: expected 1 to 120\n"),
+        (f"/api/history?minutes={'9' * 5000}", 400, f"minutes={'9' * 5000}: expected 1 to 120\n"),
         ("/api/broker/9", 404, "no broker 9 is known\n"),
         (
             "/api/event?id=7",
@@ -157,8 +161,10 @@ def test_with_a_token_only_who_has_it_sees_anything():
             status, form = await get(session, "/")
             assert (status, 'type="password"' in form) == (401, True)
             assert (await get(session, "/", headers={"Authorization": "Bearer secret"}))[0] == 200
-            async with session.post("/token", data={"token": "wrong"}) as answer:
-                assert answer.status == 401
+            form = {"Content-Type": "application/x-www-form-urlencoded"}
+            for wrong in (b"token=wrong", b"token=\xff"):
+                async with session.post("/token", data=wrong, headers=form) as answer:
+                    assert answer.status == 401
             async with session.post("/token", data={"token": "secret"}, allow_redirects=False) as answer:
                 cookie = answer.cookies["mercast-dashboard"]
                 assert (answer.status, cookie["httponly"], cookie["samesite"]) == (303, True, "Strict")
@@ -210,3 +216,14 @@ def test_colours_can_be_told_apart_in_both_themes():
                 assert _contrast(theme[text], theme[ground]) >= 4.5, (name, text, ground)
         for sign in ("series-1", "series-2", "series-3", "series-4", "link-busy", "off"):
             assert _contrast(theme[sign], theme["card"]) >= 3, (name, sign)
+
+
+def test_an_address_that_is_in_use_is_told_and_nothing_else(recwarn):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(SystemExit, match=f"^mercast dashboard: {address}: .*address already in use"):
+            dashboard(listen=address, kafka="127.0.0.1:1", admin="127.0.0.1:1")
+    gc.collect()
+    assert [str(one.message) for one in recwarn] == []
