@@ -20,8 +20,8 @@ from mercast_loadtest.load.standing import Faults, Standing
 NUMBER_BITS, PUBLISHER_BITS, SUBSCRIPTION_BITS = 30, 12, 21
 """A delivery is an event's number, its publisher and a subscription, in one number of 63 bits."""
 
-_REMEMBERED = 30
-"""Judgements whose deliveries are remembered, to know one that comes again."""
+_REMEMBERED = 15
+"""Judgements whose deliveries are remembered, to know one that comes again; later it counts as `uncounted`."""
 
 _MOST_MISSING = 1_000_000
 """That are remembered one by one, in case they come after all."""
@@ -78,7 +78,8 @@ class Ledger:
         """Publisher, number and subscription of each that is not judged yet."""
         self._judged = np.zeros(1 << PUBLISHER_BITS, np.int64)
         """By publisher: the number before which all events are."""
-        self._seen: deque[Any] = deque(maxlen=_REMEMBERED)
+        self._seen: deque[Any] = deque(maxlen=2 * _REMEMBERED)
+        """Of each, those that came in time and those that came later."""
         self._missing, self._missing_times, self._told = _EMPTY, _EMPTY, np.zeros(0, bool)
         self._given_up = np.zeros(2, np.int64)
         """Missing ones that are only counted: away from faults, and around them."""
