@@ -162,11 +162,19 @@ def test_locusts_page_starts_tests_again_and_again(mesh, tmp_path):
         with urlopen(f"http://{address}/{path}", form, timeout=60) as answer:
             return json.load(answer)
 
+    form = {"user_count": 1, "spawn_rate": 1, "quotes": "", "filters": 6}
     flags = (*SMALL, *at(mesh), "--seconds", 1.5, "--web", "--web-port", address.rpartition(":")[2])
     with Running(tmp_path, "load", *flags) as command:
         until(lambda: in_use(address), lambda: command.out + command.err)
+        for wrong, why in (
+            ({"quotes": "nowhere.csv"}, "nowhere.csv: No such file"),
+            ({"filters": 0}, "--filters 0: it"),
+        ):
+            asked("swarm", urlencode(form | wrong).encode())
+            until(lambda why=why: why in command.err, lambda: command.out + command.err)
+            until(lambda: asked("stats/requests")["state"] == "stopped", "it has stopped")
         for times, more in ((1, {}), (2, {"publishers": 3})):  # there were 2
-            assert asked("swarm", urlencode({"user_count": 1, "spawn_rate": 1} | more).encode())["success"]
+            assert asked("swarm", urlencode(form | more).encode())["success"]
             until(lambda times=times: command.out.count("nothing missing") == times, lambda: command.out + command.err)
             counts = {one["name"]: one["num_requests"] for one in asked("stats/requests")["stats"]}
             assert (counts["connect"], counts["subscribe"]) == (USERS + len(more), SUBSCRIPTIONS)

@@ -18,6 +18,7 @@ from locust.env import Environment
 from locust.runners import STATE_RUNNING, STATE_SPAWNING, MasterRunner, WorkerRunner
 
 from mercast_loadtest.load import show, statistics
+from mercast_loadtest.load.checks import problem
 from mercast_loadtest.load.course import Course, Orders, Phase
 from mercast_loadtest.load.facts import Noted
 from mercast_loadtest.load.numbers import Asked, Numbers, answer_with
@@ -43,6 +44,9 @@ _COULD_NOT = 2
 
 runners.WORKER_REPORT_INTERVAL = _WORKERS_REPORT  # statistics of workers to the master
 stats.HISTORY_STATS_INTERVAL_SEC = _LIVE  # points in the charts of Locust's report
+
+
+log = logging.getLogger("mercast.load")
 
 
 class Current:
@@ -87,6 +91,10 @@ class Users(LoadTestShape):
         if course is None:
             assert self.runner is not None
             options = _options(self.runner.environment)
+            if found := problem(options):  # what somebody wrote on Locust's page, or told Locust itself
+                log.error(found)
+                self.runner.environment.process_exit_code = _COULD_NOT
+                return None
             return options.publishers + options.subscribers, _SPAWN_RATE
         if course.phase is Phase.OVER:
             return None

@@ -1,10 +1,10 @@
 """`mercast load`: publishers and subscribers by Locust, and what was due beside what came."""
 
 import importlib.util
-import math
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal, NoReturn
 
 from mercast.client.address import addresses
@@ -19,9 +19,6 @@ _WORKERS_WITHIN = 60
 _LOCUST = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from locust.main import main; main()"
 """It takes a second to import: Ctrl-C meanwhile ends it without a word."""
 _SECONDS, _RAMP_SECONDS = 30.0, 120.0
-_LEAST_CHURNING = 2
-_MOST_USERS, _MOST_SUBSCRIPTIONS = 4_000, 2_000_000
-"""What the ledger has numbers for."""
 
 
 def load(
@@ -101,13 +98,16 @@ def load(
     """
     seconds = seconds if seconds is not None else _RAMP_SECONDS if shape == "ramp" else _SECONDS
     crowd = 0 if shape != "flash" else subscribers if crowd is None else crowd
-    _check_counts(publishers, subscribers, filters, crowd, workers)
-    _check_numbers(rate, seconds, patience, around_faults, step, steeper)
-    if shape == "churn" and filters < _LEAST_CHURNING:
-        _stop(f"--filters {filters}: with churn, half of them stand at a time; there must be {_LEAST_CHURNING} or more")
+    _check_asked(
+        workers,
+        SimpleNamespace(
+            publishers=publishers, subscribers=subscribers, filters=filters, crowd=crowd, shape=shape, rate=rate,
+            seconds=seconds, patience=patience, around_faults=around_faults, step=step, steeper=steeper,
+            workload=workload, quotes=quotes,
+        ),
+    )  # fmt: skip
     _check_page(web, web_port)
     _check_places(json, html, Path(csv) if csv else None)
-    _check_quotes(workload, quotes)
     _check_brokers(brokers)
 
     flags: dict[str, object] = {
@@ -141,31 +141,13 @@ def _become_locust(arguments: list[str]) -> NoReturn:
     os.execv(sys.executable, [sys.executable, "-c", _LOCUST, f"--locustfile={place}", *arguments])
 
 
-def _check_counts(publishers: int, subscribers: int, filters: int, crowd: int, workers: int) -> None:
-    for flag, value in {"--publishers": publishers, "--subscribers": subscribers, "--filters": filters}.items():
-        if value < 1:
-            _stop(f"{flag} {value}: it must be at least 1")
-    for flag, value in {"--crowd": crowd, "--workers": workers}.items():
-        if value < 0:
-            _stop(f"{flag} {value}: it must be 0 or more")
-    if publishers + subscribers + crowd > _MOST_USERS:
-        _stop(f"{publishers + subscribers + crowd} users: this is for {_MOST_USERS} at most")
-    if (subscribers + crowd) * filters > _MOST_SUBSCRIPTIONS:
-        _stop(f"{(subscribers + crowd) * filters} filters: this is for {_MOST_SUBSCRIPTIONS} at most")
+def _check_asked(workers: int, asked: SimpleNamespace) -> None:
+    from mercast_loadtest.load.checks import problem
 
-
-def _check_numbers(
-    rate: float, seconds: float, patience: float, around_faults: float, step: float, steeper: float
-) -> None:
-    for flag, number in {"--rate": rate, "--seconds": seconds, "--patience": patience}.items():
-        if not 0 < number < math.inf:
-            _stop(f"{flag} {number:g}: it must be above 0")
-    if not 0 <= around_faults < math.inf:
-        _stop(f"--around-faults {around_faults:g}: it must be 0 or more")
-    if not (1 <= step < math.inf and 1 < steeper < math.inf):
-        _stop(
-            f"--step {step:g} --steeper {steeper:g}: a step takes 1 s or more, and the rate grows by a factor above 1"
-        )
+    if workers < 0:
+        _stop(f"--workers {workers}: it must be 0 or more")
+    if found := problem(asked):
+        _stop(found)
 
 
 def _check_page(web: bool, port: int) -> None:
@@ -183,21 +165,6 @@ def _check_places(json: Path | None, html: Path | None, csv: Path | None) -> Non
     for file in (json, html):
         if file is not None and file.is_dir():
             _stop(f"{file}: this is a folder; name a file")
-
-
-def _check_quotes(workload: str, quotes: Path | None) -> None:
-    from mercast.workloads import QuotesError, quotes_of
-
-    if quotes is None:
-        return
-    if workload != "quotes":
-        _stop(f"--quotes goes with --workload quotes, not with {workload}")
-    try:
-        quotes_of(quotes)
-    except QuotesError as error:
-        _stop(str(error))
-    except OSError as error:
-        _stop(f"{quotes}: {error.strerror}")
 
 
 def _check_brokers(brokers: str) -> None:
