@@ -87,13 +87,19 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 def kill_descendants() -> None:
     """Whatever is left of them, at once, and wait until they are gone."""
-    while left := descendants(os.getpid()):
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+    while strike_descendants():
         _reap()
+
+
+def strike_descendants() -> bool:
+    """SIGKILL for each; whether there was any."""
+    left = descendants(os.getpid())
+    for pid in left:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    return bool(left)
 
 
 def _reap() -> None:

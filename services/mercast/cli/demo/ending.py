@@ -4,13 +4,12 @@ Ctrl-C while there is load means that this was enough: the audit and the report 
 SIGTERM or a terminal that is closed, everything is stopped at once; when that is asked for again, by SIGKILL.
 """
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from mercast.processes import adopt_orphans, descendants, kill_descendants
+from mercast.processes import adopt_orphans, kill_descendants, strike_descendants
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -50,8 +49,4 @@ class Ending:
             self._stopping = True
             raise KeyboardInterrupt
         else:
-            for pid in descendants(os.getpid()):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+            strike_descendants()
