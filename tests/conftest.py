@@ -1,8 +1,11 @@
 """For all tests."""
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
+
+from mercast.processes import PORTS, ports
 
 # A busy machine takes its time; that is no failure.
 settings.register_profile("unhurried", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -10,3 +13,9 @@ settings.load_profile("unhurried")
 
 # In the background of a script Ctrl-C is ignored, and would be by all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests that run side by side, and all processes that they start, have ports of their own to choose from.
+_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_mine = ports()[len(ports()) * _worker // _workers : len(ports()) * (_worker + 1) // _workers]
+os.environ[PORTS] = f"{_mine[0]}-{_mine[-1]}"

@@ -9,12 +9,16 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import islice
+from functools import cache
+from itertools import cycle, islice
 from pathlib import Path
 
+PORTS = "MERCAST_PORTS"
+"""Names the ports to choose from, as `10000-11999`: those who start brokers side by side give each their own."""
+
 _HOST = "127.0.0.1"
-_FREE = range(10_000, 32_000)
-"""Ports to choose from: below those that systems give to connections going out, which would take one in between."""
+_FIRST, _LAST, _HIGHEST = 10_000, 31_999, 65_535
+_OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _PARENT = 1
@@ -25,8 +29,28 @@ _KB = 1024
 
 def free_addresses(count: int) -> list[str]:
     """Addresses that nobody listens at now, by chance: others may look for some at the same time."""
-    drawn = (f"{_HOST}:{port}" for port in random.SystemRandom().sample(_FREE, len(_FREE)))
-    return list(islice((address for address in drawn if not in_use(address)), count))
+    tried = islice(_drawn(), len(ports()))
+    return list(islice((address for address in tried if not in_use(address)), count))
+
+
+def ports() -> range:
+    """To choose from: below those that the system gives to connections going out, which would take one in between."""
+    given = os.environ.get(PORTS)
+    if given:
+        first, _, last = given.partition("-")
+        if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= _HIGHEST):
+            raise ValueError(f"{PORTS}={given}: expected the first and the last port, as 10000-11999")
+        return range(int(first), int(last) + 1)
+    outgoing = int(_OUTGOING.read_text().split()[0]) if _OUTGOING.exists() else _LAST
+    return range(_FIRST, min(_LAST, outgoing - 1) + 1) if outgoing > _FIRST else range(_FIRST, _LAST + 1)
+
+
+@cache
+def _drawn() -> Iterator[str]:
+    """Without end, and each again only after all the others: what was chosen may not be in use yet."""
+    shuffled = list(ports())
+    random.SystemRandom().shuffle(shuffled)
+    return (f"{_HOST}:{port}" for port in cycle(shuffled))
 
 
 def in_use(address: str) -> bool:

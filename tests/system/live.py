@@ -20,7 +20,7 @@ import audited
 
 from mercast.broker.addresses import CLIENT_PORT
 from mercast.broker.local import Local
-from mercast.processes import end_with_parent, free_addresses
+from mercast.processes import end_with_parent, free_addresses, ports
 
 PATIENCE = 60.0
 """Seconds: for a loaded machine. Nothing waits so long where all is well."""
@@ -263,8 +263,7 @@ def local_ports(first, brokers):
 
 def free_port_for_local(brokers):
     """A first port for `mercast local`."""
-    for first in range(20_000, 30_000, 100):
-        first += os.getpid() % 97
+    for first in ports()[::100]:
         if all(map(is_free, local_ports(first, brokers))):
             return first
     raise AssertionError("no free ports")

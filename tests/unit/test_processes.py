@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 
-from mercast.processes import descendants, free_addresses, held, in_use, memory_bytes
+import pytest
+
+from mercast.processes import PORTS, descendants, free_addresses, held, in_use, memory_bytes, ports
 
 ORPHANS = """
 import os, signal, subprocess, sys, time
@@ -33,6 +35,19 @@ def test_addresses_can_be_kept_from_others():
     with held(chosen):
         assert all(map(in_use, chosen))
     assert not any(map(in_use, chosen))
+
+
+def test_addresses_are_not_chosen_twice_before_they_are_used():
+    chosen = free_addresses(50) + free_addresses(50)
+    assert len(set(chosen)) == 100
+    assert {int(address.partition(":")[2]) for address in chosen} <= set(ports())
+
+
+@pytest.mark.parametrize("given", ["10000", "x-y", "20000-10000", "0-10", "65000-65536"])
+def test_ports_that_are_none(monkeypatch, given):
+    monkeypatch.setenv(PORTS, given)
+    with pytest.raises(ValueError, match=f"MERCAST_PORTS={given}: expected the first and the last port"):
+        ports()
 
 
 def test_memory_that_is_shared_is_counted_once():
