@@ -13,8 +13,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from live import until
 
+from mercast.cli.kafka import kafka as command
 from mercast.kafka import Kafka, KafkaError
-from mercast.processes import end_with_parent
+from mercast.processes import end_with_parent, free_addresses
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # Kafka is fetched the first time
 
@@ -59,10 +60,27 @@ def test_it_says_why_it_does_not_start(tmp_path):
         pass
 
 
+def test_clients_come_to_the_address_that_they_are_told():
+    port = int(free_addresses(1)[0].rpartition(":")[2])
+    with Kafka(port, advertise=f"localhost:{port}") as kafka:
+        assert kafka.address == f"localhost:{port}"
+        assert asyncio.run(_nodes(f"127.0.0.1:{port}")) == {("localhost", port)}
+
+
+async def _nodes(address):
+    async with AIOKafkaProducer(bootstrap_servers=address) as producer:
+        return {(node.host, node.port) for node in producer.client.cluster.brokers()}
+
+
+def test_everywhere_is_no_address_to_come_to():
+    with pytest.raises(SystemExit, match=r"0\.0\.0\.0 is no address to come to: name one with --advertise"):
+        command(host="0.0.0.0")
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_the_command_ends_with_its_kafka(tmp_path, how):
-    command = [sys.executable, "-m", "mercast", "kafka", "--port", "0", "--data", str(tmp_path / "data")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent) as process:
+    words = [sys.executable, "-m", "mercast", "kafka", "--port", "0", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent) as process:
         assert process.stdout.readline().startswith("Kafka at 127.0.0.1:")
         (child,) = _children(process.pid)
         process.send_signal(how)

@@ -1,4 +1,4 @@
-"""Kafka as a child process: one node that is broker and controller (KRaft), small, on loopback. No asyncio.
+"""Kafka as a child process: one node that is broker and controller (KRaft), small, on loopback unless told. No asyncio.
 
 It ends with the `with` block, and with the thread that started it if that is killed.
 """
@@ -67,8 +67,9 @@ logger.server.level=info
 class Kafka:
     """`with Kafka() as kafka: kafka.address …`; may be stopped, killed and started again, with its port and data.
 
-    Without a folder, the data is gone afterwards. `tell` hears what takes long. `settings` are Kafka's own, in place of
-    those here or beside them.
+    Without a folder, the data is gone afterwards. `host` is where it listens, `advertise` the address that it tells its
+    clients to come to, for those on other machines. `tell` hears what takes long. `settings` are Kafka's own, in place
+    of those here or beside them.
     """
 
     def __init__(
@@ -76,10 +77,13 @@ class Kafka:
         port: int = 0,
         data: Path | None = None,
         *,
+        host: str = _HOST,
+        advertise: str = "",
         settings: Mapping[str, str] | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._port, self._data, self._others, self._tell = port, data, settings or {}, tell
+        self._host, self._advertise = host, advertise
         self._folder = Path()
         self._process: subprocess.Popen[bytes] | None = None
         self._ends = ExitStack()
@@ -97,7 +101,8 @@ class Kafka:
 
     @property
     def address(self) -> str:
-        return f"{_HOST}:{self._port}"
+        """That clients come to."""
+        return self._advertise or f"{self._host}:{self._port}"
 
     @property
     def pid(self) -> int:
@@ -164,7 +169,7 @@ class Kafka:
         free, controller = free_addresses(2)
         self._port = self._port or int(free.rpartition(":")[2])
         settings = _SETTINGS | {
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{controller}",
+            "listeners": f"PLAINTEXT://{self._host}:{self._port},CONTROLLER://{controller}",
             "advertised.listeners": f"PLAINTEXT://{self.address}",
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": self._folder / "data",
