@@ -84,7 +84,7 @@ soak-live: $(READY)  ## real brokers under load and churn, restarts and kills: i
 
 lock: $(READY)  ## make the lock file anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-	  --extra broker --extra dashboard --extra lab --extra kafka --extra loadtest --extra streaming --group dev --output-file requirements.lock pyproject.toml
+	  --extra broker --extra kubernetes --extra dashboard --extra lab --extra kafka --extra loadtest --extra streaming --group dev --output-file requirements.lock pyproject.toml
 
 clean:  ## remove the environment and all that was made
 	rm -rf $(VENV) $(TAPS) mercast-demo mutants soak dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
