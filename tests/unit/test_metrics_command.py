@@ -1,8 +1,9 @@
-"""`mercast metrics`, given what it cannot work with: a sentence says what would be right, before Spark is started."""
+"""`mercast metrics` and `taps init`, given what it cannot work with: a sentence says what would be right, before Spark is started."""
 
 import pytest
 
 from mercast.cli.metrics import metrics
+from mercast.cli.taps import init
 from mercast.processes import free_addresses
 
 
@@ -15,10 +16,10 @@ def test_an_address_that_is_none(address):
 
 def test_nobody_at_the_address():
     (address,) = free_addresses(1)
-    with pytest.raises(SystemExit) as stopped:
-        metrics(kafka=address)
-    assert str(stopped.value.code).startswith(f"mercast metrics: no Kafka at {address}: ")
-    assert str(stopped.value.code).endswith("; start one by: mercast kafka")
+    for name, call in {"metrics": lambda: metrics(kafka=address), "taps": lambda: init(f"kafka://{address}")}.items():
+        with pytest.raises(SystemExit) as stopped:
+            call()
+        assert stopped.value.code == f"mercast {name}: no Kafka at {address}; start one by: mercast kafka"
 
 
 @pytest.mark.parametrize("wrong", [{"window": 0}, {"watermark": -1}, {"ahead": -1}, {"every": -0.5}])

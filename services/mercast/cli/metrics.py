@@ -112,7 +112,8 @@ def metrics(
 def _check_topics(setting: Setting) -> None:
     """Better in a sentence now than as a tale of Java's later."""
     from aiokafka.admin import AIOKafkaAdminClient
-    from aiokafka.errors import KafkaError as Unreachable
+    from aiokafka.errors import KafkaConnectionError
+    from aiokafka.errors import KafkaError as Unusable
 
     async def missing() -> list[str]:
         if "://" in setting.kafka:  # as brokers want it
@@ -129,8 +130,10 @@ def _check_topics(setting: Setting) -> None:
         names = asyncio.run(missing())
     except ValueError:
         _stop(f"--kafka {setting.kafka}: give it as HOST:PORT, or several with commas")
-    except (Unreachable, OSError) as error:
-        _stop(f"no Kafka at {setting.kafka}: {error}; start one by: mercast kafka")
+    except KafkaConnectionError:  # whose words are the library's
+        _stop(f"no Kafka at {setting.kafka}; start one by: mercast kafka")
+    except (Unusable, OSError) as error:
+        _stop(f"Kafka at {setting.kafka}: {error}")
     if names:
         _stop(
             f"Kafka has no topic {' and no '.join(names)}; brokers make them, or: mercast taps init kafka://{setting.kafka}"

@@ -1,6 +1,7 @@
 """`mercast taps init`: the topics of the taps."""
 
 import asyncio
+import logging
 import sys
 from pathlib import Path
 
@@ -33,10 +34,13 @@ def init(taps: str = "", /, *, config: Path | None = None) -> None:
         sys.exit(f"mercast taps: {error}")
     if not settings.where or settings.in_files:
         sys.exit("mercast taps: say where Kafka is: mercast taps init kafka://host:9092")
-    from mercast.taps.topics import KafkaError, TopicError, make_topics
+    from mercast.taps.topics import KafkaConnectionError, KafkaError, TopicError, make_topics
 
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         made = asyncio.run(make_topics(settings))
+    except KafkaConnectionError:  # whose words are the library's
+        sys.exit(f"mercast taps: no Kafka at {settings.servers}; start one by: mercast kafka")
     except (TopicError, KafkaError, OSError) as error:
         sys.exit(f"mercast taps: {error}")
     for topic in (settings.taps, settings.control, settings.metrics):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError, for_code
+from aiokafka.errors import KafkaConnectionError, KafkaError, for_code
 
 from mercast.taps.connecting import connection
 from mercast.taps.settings import TapSettings
@@ -62,4 +62,4 @@ def _wanted(settings: TapSettings) -> list[NewTopic]:
     ]
 
 
-__all__ = ["KafkaError", "TopicError", "make_topics"]
+__all__ = ["KafkaConnectionError", "KafkaError", "TopicError", "make_topics"]
