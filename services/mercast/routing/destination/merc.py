@@ -29,7 +29,7 @@ from mercast.protocol.stimuli import Tick
 from mercast.routing.core import count_others
 from mercast.routing.destination.learning import Learning
 from mercast.routing.destination.place import Place
-from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Told, Way, order
+from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way, order
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
 
@@ -56,9 +56,7 @@ class MERC(ListRouting):
         # All have heard of a new way, or never will; and what waits for a route goes by the old one, if it ever does.
         ways_last = self.settings.settle_within + self.settings.wait_for_route
         self.places = tuple(Place(one, self.is_there, self.make_table(), ways_last) for one in self.clusters)
-        self._told: dict[int, Told] = {}
-        """What each peer tells of."""
-        self._there: frozenset[int] = frozenset()
+        self._there: set[int] = set()
         """Peers that counted when that was looked at last: they can be reached, and have said everything."""
         self._carried: dict[Crossed, SeenWindow] = {}
         """What has come here by each way."""
@@ -133,7 +131,6 @@ class MERC(ListRouting):
     def heard(self, peer: int, key: Key, value: Any, cause: Cause) -> None:
         place = self.places[place_of(peer)]
         origin, telling = _read(key, peer & NUMBER)
-        self._told.setdefault(peer, Told()).of(value).put(key, value)
         if isinstance(value, Advertisement):
             place.advertisements.put(origin, telling, value)
             self._carry_advertisements(place, telling.crossed, {origin: value}, cause)
@@ -147,37 +144,34 @@ class MERC(ListRouting):
         origin, telling = _read(key, peer & NUMBER)
         table = place.advertisements if isinstance(value, Advertisement) else place.subscriptions
         table.drop(origin, telling)
-        self._told[peer].of(value).drop(key)
         if isinstance(value, Advertisement):
             self._carry_advertisements(place, telling.crossed, {origin: value}, cause)
         else:
             place.lay(origin)
             self._carry_subscription(place, telling.crossed, origin, cause)
-        if self._told[peer].is_empty:
-            del self._told[peer]
 
     def repeated(self, peer: int, value: Any, cause: Cause) -> None:
         """Started anew it advertises as before, and is told of subscriptions that were taken back when it was met."""
         if isinstance(value, Advertisement):
             self._review(peer, [value], cause)
 
-    def completed(self, _peer: int, cause: Cause) -> None:
-        self._look_who_is_there(cause)
+    def completed(self, peer: int, cause: Cause) -> None:
+        self._look_who_is_there((peer,), cause)
 
     def overlay_changed(self) -> None:
-        self._look_who_is_there(NOBODY)
+        self._look_who_is_there(self._whole.keys() | self._there, NOBODY)
 
-    def _look_who_is_there(self, cause: Cause) -> None:
+    def _look_who_is_there(self, peers: Iterable[int], cause: Cause) -> None:
         """An edge announces only what it can reach."""
         for place in self.places:
             place.carriers.forget_picks()
-        there = frozenset(filter(self.is_there, self._whole))
-        changed, self._there = there ^ self._there, there
-        for peer in sorted(changed & self._told.keys()):
-            place, told = self.places[place_of(peer)], self._told[peer]
+        changed = {peer for peer in peers if self.is_there(peer) != (peer in self._there)}
+        self._there ^= changed
+        for peer in sorted(changed & self.exchange.said.keys()):
+            place, said = self.places[place_of(peer)], self.exchange.said[peer]
             advertised, subscribed = (
-                sorted({_read(key, peer & NUMBER)[0] for key in some})
-                for some in (told.advertisements, told.subscriptions)
+                sorted({_read(key, peer & NUMBER)[0] for key, value in said.items() if isinstance(value, kind)})
+                for kind in (Advertisement, Subscription)
             )
             says = {origin: place.advertisements.agreed(origin) for origin in advertised}
             self._carry_advertisements(place, (), says, cause)
@@ -191,7 +185,7 @@ class MERC(ListRouting):
             for origin in sorted(place.advertisements):
                 self._bring_advertisement(place, (), origin, cause)
                 self._look_at_ways(origin)
-        for peer in sorted(self._told):
+        for peer in sorted(self.exchange.said):
             self._review(peer, None, cause)
 
     # -- across (Algorithm 3) ----------------------------------------------------------------------------------------
@@ -214,6 +208,8 @@ class MERC(ListRouting):
         before = self._ways_of(origin)
         for place in self.places:
             place.ways.look(self._now, origin)
+        for place in self.places:
+            place.look_for_sources(self.places, origin)
         return before, self._ways_of(origin)
 
     def _ways_of(self, advertisement: Origin) -> Ways:
@@ -297,40 +293,26 @@ class MERC(ListRouting):
 
     def _tell_wanted(self, place: int, key: Local | Carried, subscription: Interest, cause: Cause) -> None:
         """Tell those who may have events for it, and take it back from others."""
-        for peer in self._peers_in(self.places[place]):
-            if self._is_wanted(peer, key, subscription):
+        into = self.places[place]
+        wanted = into.sources_for(key).brokers(self.types, subscription)
+        for peer in self._peers_in(into):
+            if peer & NUMBER in wanted:
                 self.exchange.tell(peer, key, subscription, cause)
             elif key in self.exchange.told[peer]:
                 self.exchange.untell(peer, key, cause)
 
     def _review(self, peer: int, advertisements: Iterable[Interest] | None, cause: Cause) -> None:
         """The same for one peer, of all subscriptions that these advertisements concern (None: all)."""
-        own = self.places[place_of(peer)].subscriptions.own
+        place, broker = self.places[place_of(peer)], peer & NUMBER
+        own = place.subscriptions.own
         concerned = dict(own)
         if advertisements is not None:
             concerned = dict(pair for one in advertisements for pair in own.concerning(self.types, one))
         for key, subscription in concerned.items():
-            if self._is_wanted(peer, key, subscription):
+            if place.sources_for(key).has(broker, self.types, subscription):
                 self.exchange.tell(peer, key, subscription, cause)
             else:
                 self.exchange.untell(peer, key, cause)
-
-    def _is_wanted(self, peer: int, key: Local | Carried, subscription: Interest) -> bool:
-        """Match(subscription, R-SRT): whether events that concern it may come by this peer, on their best way."""
-        if peer not in self._told:  # so it is with most, and this is asked of all
-            return False
-        place, broker = self.places[place_of(peer)], peer & NUMBER
-        source = (
-            next(one for one in self.places if one.number == key.crossed[-1]) if isinstance(key, Carried) else place
-        )
-        for told_as, _ in self._told[peer].advertisements.concerning(self.types, subscription):
-            origin, _ = _read(told_as, broker)
-            for way in place.ways.of(origin):
-                # Where the subscription comes from, does a way count that is this one, gone on?
-                onward = source is place or (*way.crossed, place.number) in map(_crossed, source.ways.of(origin))
-                if onward and broker in way.brokers:
-                    return True
-        return False
 
     # -- events --------------------------------------------------------------------------------------------------------
 

@@ -3,14 +3,16 @@
 Besides TRT and SPRT (overlay/cluster.py) these are the tables of section IV-A: R-SRT and R-PRT, for each cluster.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from mercast.content.interest import Interest
 from mercast.matching import Content, TypedMatcher
 from mercast.overlay.cluster import Cluster
 from mercast.overlay.split import CARRY
-from mercast.protocol.messages import Carried, Origin, Packet
+from mercast.protocol.messages import Carried, Local, Origin, Packet
 from mercast.routing.destination.carriers import FIRST_GROUP, Carriers
+from mercast.routing.destination.sources import Source, Sources
 from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way
 from mercast.routing.destination.ways import Ways
 
@@ -27,6 +29,8 @@ class Place:
         """R-SRT."""
         self.ways = Ways(self.advertisements, self._counts, ways_last)
         """Those that subscriptions follow."""
+        self._sources: defaultdict[int, Sources] = defaultdict(Sources)
+        """The same, of events that go on from here into a cluster, by its number; here, by this one's."""
         self.subscriptions = Tellings(self._me)
         """R-PRT."""
         self.matcher = matcher
@@ -53,6 +57,23 @@ class Place:
 
     def _brings(self, one: Telling) -> bool:
         return bool(one.crossed) and one.broker == self._me
+
+    def look_for_sources(self, places: Iterable["Place"], advertisement: Origin) -> None:
+        """Its ways have changed, here or in another place."""
+        for place in places:
+            self._sources[place.number].put(advertisement, frozenset(self._sources_of(advertisement, place)))
+
+    def _sources_of(self, advertisement: Origin, place: "Place") -> Iterator[Source]:
+        """By whom its events come, if they go on to that place: a way counts there that is this one, gone on."""
+        told, onward = self.advertisements.of(advertisement), place.ways.of(advertisement)
+        for crossed, brokers, _ in self.ways.of(advertisement):
+            if place is self or any(way.crossed == (*crossed, self.number) for way in onward):
+                for broker in brokers:
+                    yield broker, told[Telling(crossed, broker)]
+
+    def sources_for(self, subscription: Local | Carried) -> Sources:
+        """By whom events may come here that go on to where a subscription was made, or brought from."""
+        return self._sources[subscription.crossed[-1] if isinstance(subscription, Carried) else self.number]
 
     def lay(self, subscription: Origin) -> None:
         """Have the matcher know who wants what it asks for: the broker itself if it is in this cluster, else edges."""

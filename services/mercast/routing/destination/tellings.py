@@ -5,9 +5,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
-from mercast.content.interest import Advertisement, Interest
+from mercast.content.interest import Interest
 from mercast.content.interests import Interests
-from mercast.overlay.exchange import Key
 from mercast.protocol.messages import Carried, Local, Origin
 
 Crossed: TypeAlias = tuple[int, ...]
@@ -27,21 +26,6 @@ class Way(NamedTuple):
     brokers: tuple[int, ...]
     """All who tell of it by this way: redundant edges."""
     value: Interest
-
-
-class Told:
-    """What one broker tells of, as it says it."""
-
-    def __init__(self) -> None:
-        self.advertisements: Interests[Key, Interest] = Interests()
-        self.subscriptions: Interests[Key, Interest] = Interests()
-
-    def of(self, value: Interest) -> Interests[Key, Interest]:
-        return self.advertisements if isinstance(value, Advertisement) else self.subscriptions
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.advertisements and not self.subscriptions
 
 
 class Tellings:
