@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 from live import PATIENCE, Mesh, agree, ask, metrics, until
-from under_load import RESERVE
+from under_load import AROUND
 
 import mercast
 from mercast.client.errors import Unacknowledged
@@ -68,7 +68,7 @@ class Flow:
 
 @pytest.mark.slow
 def test_a_broker_is_killed_and_returns():
-    with Mesh(4, RING, audit={"around_faults": RESERVE}) as mesh:
+    with Mesh(4, RING, audit=AROUND) as mesh:
         asyncio.run(killed(mesh))
 
 
