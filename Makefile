@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env test test-quick demo bench lint docs mutants soak soak-live scale fuzz lock clean
+.PHONY: help env test test-quick demo bench lint docs mutants soak soak-live scale fuzz lock images clean
 # What live brokers did in the first part of the tests is audited in the second.
 TAPS := $(CURDIR)/.taps
 TAPPED := MERCAST_TEST_TAPS=$(TAPS)
@@ -82,9 +82,16 @@ soak-live: MINUTES ?= 30
 soak-live: $(READY)  ## real brokers under load and churn, restarts and kills: is memory flat? make soak-live MINUTES=30
 	$(BIN)/python tests/soak/run.py --minutes $(MINUTES)
 
-lock: $(READY)  ## make the lock file anew from pyproject.toml
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-	  --extra broker --extra kubernetes --extra dashboard --extra lab --extra kafka --extra loadtest --extra streaming --group dev --output-file requirements.lock pyproject.toml
+COMPILED = $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header
+IN_IMAGE = $(COMPILED) --no-annotate --python-version 3.11 --python-platform linux --constraint requirements.lock
+lock: $(READY)  ## make the lock files anew from pyproject.toml: of all there is, and of what images hold
+	$(COMPILED) --universal --extra broker --extra kubernetes --extra dashboard --extra lab --extra kafka --extra loadtest \
+	  --extra streaming --group dev --output-file requirements.lock pyproject.toml
+	$(IN_IMAGE) --extra broker --extra dashboard --extra kafka --extra kubernetes --extra loadtest --output-file images/mercast.lock pyproject.toml
+	$(IN_IMAGE) --extra broker --extra kafka --extra kubernetes --extra streaming --output-file images/spark.lock pyproject.toml
+
+images: $(READY)  ## the images as OCI archives in build/images, without a container engine
+	$(BIN)/python images/build.py $(FLAGS)
 
 clean:  ## remove the environment and all that was made
 	rm -rf $(VENV) $(TAPS) mercast-demo mutants soak dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -3,8 +3,9 @@
     make images                      # build/images/mercast.tar and mercast-spark.tar
     ctr images import build/images/mercast.tar
 
-The system below comes from packages of Debian 12, unpacked; the rest from pip, by the lock files here. So it takes a Debian or
-Ubuntu with apt, and Python 3.11. Layers are kept in build/images/layers, and made anew when what they are made from has changed.
+The system below comes from packages of Debian 12 (system.packages), unpacked; the rest from pip, by the lock files
+here. So it takes a Debian 12 with apt, and Python 3.11. Layers are kept in build/images/layers, and made anew when what they
+are made from has changed.
 """
 
 import argparse
@@ -31,14 +32,9 @@ _OUT = _PROJECT / "build/images"
 _PYTHON = (3, 11)
 """Of the system below: compiled packages are for this one."""
 
-_SYSTEM = (
-    "base-files netbase tzdata media-types busybox-static libc6 libgcc-s1 libstdc++6 zlib1g libbz2-1.0 liblzma5 libffi8 "
-    "libssl3 libsqlite3-0 libexpat1 libuuid1 libreadline8 libtinfo6 libncursesw6 libcrypt1 libdb5.3 libnsl2 libtirpc3 "
-    "libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libpython3-stdlib "
-    "libpython3.11-minimal libpython3.11-stdlib python3 python3-minimal python3.11 python3.11-minimal"
-).split()
+_SYSTEM = (_HERE / "system.packages").read_text().split()
 _JAVA = ["java-common", "openjdk-17-jre-headless"]
-_WORDS = "sh ls cat cp mv rm mkdir touch chmod env id ps kill sleep date hostname grep sed sort head tail nc wget".split()
+_WORDS = "sh ls cat cp mv rm mkdir env id ps kill sleep date hostname grep sed sort head tail nc wget".split()  # noqa: SIM905
 """Of the shell, by busybox: for the entry point, and for whoever looks into a container."""
 _USERS = "root:x:0:0:root:/root:/bin/sh\nmercast:x:10001:10001:mercast:/tmp:/bin/sh\n"
 _GROUPS = "root:x:0:\nmercast:x:10001:\n"
@@ -164,19 +160,22 @@ def _own() -> Layer:
 
 
 def _compiled(below: Sequence[Layer]) -> Layer:
-    """The inner loop of matching, compiled in a root that is as it will be: a pod would take half a minute for it."""
+    """The inner loop of matching, compiled in a root that is as it will be: each pod would take half a minute for it.
+    Of mercast itself, the last layer below, only what is compiled matters."""
 
     def fill(root: Path) -> None:
         with TemporaryDirectory(dir=_OUT) as name:
             for layer in below:
                 with tarfile.open(layer.file) as tar:
                     tar.extractall(name, filter="tar")
-            environment = [f"{key}={value}" for key, value in (_ENVIRONMENT | {"NUMBA_CACHE_DIR": "/opt/compiled"}).items()]
+            environment = _ENVIRONMENT | {"NUMBA_CACHE_DIR": "/opt/compiled"}
+            given = [f"{key}={value}" for key, value in environment.items()]
             prepare = "from mercast.matching import prepare; prepare()"
-            _run("chroot", name, "/bin/env", "-i", *environment, "/usr/bin/python3.11", "-c", prepare)
+            _run("chroot", name, "/bin/env", "-i", *given, "/usr/bin/python3.11", "-c", prepare)
             shutil.copytree(Path(name, "opt/compiled"), root / "opt/compiled")
 
-    return _layer("compiled", [layer.digest for layer in below], fill)
+    loops = sorted((_PROJECT / "services/mercast/matching").glob("*.py"))
+    return _layer("compiled", [*(layer.digest for layer in below[:-1]), *(file.read_text() for file in loops)], fill)
 
 
 # -- how ---------------------------------------------------------------------------------------------------------------
@@ -203,7 +202,7 @@ def _layer(name: str, made_from: Sequence[str], fill: Fill) -> Layer:
 
 
 def _plainly(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Of root and without a time, so that the same content is the same layer; what is compiled knows its source by it."""
+    """Of root and without a time: the same content is the same layer. What is compiled knows its source by its time."""
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry
