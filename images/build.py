@@ -4,8 +4,8 @@
     ctr images import build/images/mercast.tar
 
 The system below comes from packages of Debian 12 (system.packages), unpacked; the rest from pip, by the lock files
-here. So it takes a Debian 12 with apt, and Python 3.11. Layers are kept in build/images/layers, and made anew when what they
-are made from has changed.
+here. So it takes a Debian 12 with apt, and Python 3.11. Layers are kept in build/images/layers, and made anew when what
+they are made from has changed.
 """
 
 import argparse
