@@ -3,6 +3,7 @@
 What is wrong is told all at once, each with its key, where its value came from, and what would be right.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,6 +30,7 @@ from mercast.broker.config_clusters import (
     read_rules,
     unfit,
 )
+from mercast.broker.config_kubernetes import KUBERNETES, from_pod, id_in_pod, unfit_for_kubernetes
 from mercast.broker.config_security import exposed
 from mercast.broker.config_sources import PREFIX, ConfigError, explained, from_environment, from_file, from_flags
 from mercast.content.declarations import read_declarations
@@ -75,7 +77,8 @@ class BrokerConfig(BaseSettings):
 
     # -- who and where -----------------------------------------------------------------------------------------------
     id: int = Field(ge=0, le=MOST_ID)
-    """The number of this broker, which no other broker has, in this cluster or in others that events cross to."""
+    """The number of this broker, which no other broker has, in this cluster or in others that events cross to. With
+    `membership` kubernetes it follows from the pod."""
     cluster: str = Field(default="default", min_length=1, max_length=DEFAULTS.name_length)
     """The cluster of brokers that this one belongs to, without slashes. Peers of another cluster are refused."""
     cluster_number: int = Field(default=0, ge=0, le=MOST_CLUSTER)
@@ -89,9 +92,9 @@ class BrokerConfig(BaseSettings):
     admin_listen: str = f"127.0.0.1:{ADMIN_PORT}"
     """Where liveness, readiness, metrics, overlay and tables are served over HTTP; empty for nowhere."""
     advertise: str = ""
-    """The address that clients are told; by default the one that was bound."""
+    """The address that clients are told; by default the one that was bound, in Kubernetes that of the pod."""
     peer_advertise: str = ""
-    """The address that other brokers are told; by default the one that was bound."""
+    """The address that other brokers are told; by default the one that was bound, in Kubernetes that of the pod."""
 
     # -- security ----------------------------------------------------------------------------------------------------
     tls_cert: OptionalPath = None
@@ -116,6 +119,22 @@ class BrokerConfig(BaseSettings):
     """The bearer token that admin HTTP asks for: a file that holds it (with a slash in its path), or the token."""
     insecure: bool = False
     """Whether to listen beyond this machine even without TLS and tokens: everybody on the network may do everything."""
+
+    # -- Kubernetes --------------------------------------------------------------------------------------------------
+    membership: Literal["static", "kubernetes"] = "static"
+    """Who says which brokers are there: `members` and `seeds` alone, or the Kubernetes API too (docs/kubernetes.md)."""
+    ids_per_cluster: int = Field(default=100, ge=1, le=MOST_ID + 1)
+    """Kubernetes: ids that each cluster has. Pod <set>-<ordinal> is broker cluster_number * ids_per_cluster + ordinal;
+    edges count down from the top. All clusters that are joined must have the same."""
+    kubernetes_namespace: str = ""
+    """Kubernetes: the namespace of the broker's own pod; by default $POD_NAMESPACE."""
+    kubernetes_pod: str = ""
+    """Kubernetes: the name of the broker's own pod; by default $POD_NAME."""
+    kubernetes_labels: str = ""
+    """Kubernetes: selects the pods of the broker's own cluster, as in app=mercast,mercast/cluster=trading; by default
+    the own pod's labels do."""
+    backbone_namespaces: Listed = []
+    """Kubernetes, MERC: namespaces in which an edge finds those of other clusters, for the first of `joins`."""
 
     # -- overlay -----------------------------------------------------------------------------------------------------
     members: Listed = []
@@ -464,9 +483,14 @@ def load(file: Path | None, flags: Mapping[str, Any]) -> BrokerConfig:
     for found in (from_file(file), from_environment(BrokerConfig), from_flags(flags)):
         values |= {key: one.value for key, one in found.items()}
         origins |= {key: one.origin for key, one in found.items()}
+    known = from_pod(values, {key: str(BrokerConfig.model_fields[key].default) for key in _PORTS}, os.environ)
+    origins |= dict.fromkeys(known, "by the pod")
     try:
-        config = BrokerConfig(**values)
-        wrong = [*_unnumbered(config, values), *_unfit(config), *exposed(config)]
+        config = BrokerConfig(**values | known)
+        mistaken = list(unfit_for_kubernetes(config, values))
+        if config.membership == KUBERNETES and not mistaken:
+            config = config.model_copy(update={"id": id_in_pod(config)})
+        wrong = [*_unnumbered(config, values), *mistaken, *_unfit(config), *exposed(config)]
         mistakes = [f"{key} ({origins.get(key, 'by default')}): {what}" for key, what in wrong]
     except ValidationError as error:
         fields = BrokerConfig.model_fields

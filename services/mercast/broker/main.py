@@ -20,9 +20,11 @@ from mercast.broker.addresses import Address, parse_address
 from mercast.broker.admin import Admin
 from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
+from mercast.broker.config_kubernetes import KUBERNETES
 from mercast.broker.config_security import half_protected, unprotected
 from mercast.broker.config_sources import ConfigError
 from mercast.broker.draining import Draining
+from mercast.broker.finding import finding
 from mercast.broker.links import Link
 from mercast.broker.overlay import Overlay
 from mercast.broker.recorder import Recorder
@@ -183,6 +185,8 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
         broker.readiness = partial(_ready, hosts)
         for host in hosts:
             host.begin()
+        if config.membership == KUBERNETES:
+            await stack.enter_async_context(finding(config, hosts))
         welcoming = asyncio.create_task(_welcome(broker, live))
         stack.callback(welcoming.cancel)
         watching = asyncio.create_task(reloading.watch())

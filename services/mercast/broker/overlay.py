@@ -7,6 +7,7 @@ is known, and dialled. The same knock finds out whether a member is there, and i
 import asyncio
 import random
 import ssl
+from collections.abc import Callable, Mapping
 
 import orjson
 import structlog
@@ -14,6 +15,7 @@ import structlog
 from mercast.broker.addresses import parse_address
 from mercast.broker.broker import Broker
 from mercast.broker.clashes import clashes
+from mercast.broker.config_kubernetes import STATIC
 from mercast.broker.links import ASKING, IN_HELLO, LINKING, Link
 from mercast.broker.seeking import LATE, SOON, Seeking, until
 from mercast.membership.members import Member, to_json
@@ -64,8 +66,10 @@ class Overlay:
         """Neighbours that the core wants, or does not want, whatever follows from the members."""
         self._answers: dict[int, bool] = {}
         """Whether the last try to reach a neighbour was answered."""
-        seeds = [seed for seed in self._config.seeds if seed != peer_address]
-        self._seeking = Seeking(self.members, seeds, self._ask, broker.now)
+        needed = broker.config.membership == STATIC
+        self._seeking = Seeking(self.members, self._config.seeds, self._ask, broker.now, peer_address, needed)
+        self.finding: Callable[[], str] = lambda: ""
+        """What is still to be heard, of the Kubernetes API for one, before this broker can know its place."""
         self._was_ready = False
         self._asking_back: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -134,7 +138,7 @@ class Overlay:
     def ready(self) -> tuple[bool, str]:
         """Linked to every neighbour that answers, and of one view with them; once so, always so."""
         if not self._was_ready:
-            lacks = self._seeking.lacks()
+            lacks = self.finding() or self._seeking.lacks()
             if lacks:
                 return False, lacks
             for neighbour in self._keepers:
@@ -156,10 +160,11 @@ class Overlay:
             leaving = self._leaving()
             members.see(self.cluster.state.reachable - leaving, now)
             members.leave(leaving)
+            self._take_hints()
             overfull = self._tell_of(overfull)
             self._tell_of_clashes()
             self.ready()  # from the moment it is, whether anybody asks or not
-            lost = members.keys() - members.present(now) - members.fixed
+            lost = members.keys() - members.present(now) - members.fixed - members.hinted.keys()
             since = {id: since.get(id, now) for id in lost}
             for id, when in since.items():
                 if now - when > broker.config.purge_after:
@@ -313,6 +318,19 @@ class Overlay:
         there = sorted(members.present(self.broker.now()), key=lambda id: id != whom)
         absent = [whom] if whom is not None and whom in members.keys() - set(there) else []
         return [me, *(members[id] for id in (*absent, *there))]
+
+    def hint(self, addresses: Mapping[int, str]) -> None:
+        """Where members may be found, all of them: those that are hinted at no more are forgotten as any others are."""
+        self.members.hinted = dict(addresses)
+        self._take_hints()
+
+    def _take_hints(self) -> None:
+        if news := self.members.take_hints(self.cluster.state.reachable | self.links.keys()):
+            log.info("members", hinted=news, all=len(self.members), cluster=self.name)
+            self._seeking.heard_of_more(news)
+            self._rewire()
+            for id in self._knocked.keys() & set(news):
+                self._knocked[id].set()
 
     def learn(self, members: list[Member], teller: int) -> None:
         news = self.members.learn(members)

@@ -1,9 +1,15 @@
-"""Finds the members of the cluster: by seed addresses, and by calling those that were heard of and are not there."""
+"""Finds the members of the cluster: by seed addresses, and by calling those that were heard of and are not there.
+
+The name of a seed may stand for many brokers, and for others tomorrow, as that of a headless Service does: all of its
+addresses are called, but for this broker's own.
+"""
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Iterable
 
+from mercast.broker.addresses import Address, parse_address
 from mercast.membership.members import Members
 
 SOON, LATE = 0.1, 5.0
@@ -13,7 +19,7 @@ _SEEDS_AGAIN = 30.0
 """Seconds between calls to the seeds when all is well: halves of a cluster that lost each other find together."""
 
 _AT_ONCE = 8
-"""Members that are called at a time."""
+"""Members, or addresses of seeds, that are called at a time."""
 
 Call = Callable[[str, int | None], Awaitable[str | None]]
 """Call an address (of this member, if that is known), say who calls, and hear who answers. Empty if all is well, else
@@ -21,9 +27,23 @@ which side refuses the other and why, as in "refuses: …"; None if nobody answe
 
 
 class Seeking:
-    def __init__(self, members: Members, seeds: list[str], call: Call, now: Callable[[], float]) -> None:
-        self._members, self._seeds, self._call, self._now = members, seeds, call, now
-        self._seed_answered = not seeds
+    def __init__(
+        self,
+        members: Members,
+        seeds: list[str],
+        call: Call,
+        now: Callable[[], float],
+        own: str = "",
+        seeds_needed: bool = True,
+    ) -> None:
+        """`own` is the address that others are told of this broker. `seeds_needed` is whether it cannot know its place
+        before a seed has answered: not if others find it anyway, for they may wait for each other."""
+        self._members, self._call, self._now = members, call, now
+        self._seeds, self._own = [seed for seed in seeds if seed != own], own
+        self._seed_answered = not self._seeds
+        self._seeds_needed, self._seeds_asked = seeds_needed, False
+        self._behind: set[str] = set()
+        """Addresses that the seeds' names stand for."""
         self._tried: set[int] = set()
         self._refusals: dict[str, str] = {}
         """By address, what was refused at the last try."""
@@ -35,24 +55,36 @@ class Seeking:
             seeking.append(self._ask_seeds())
         return [asyncio.create_task(one) for one in seeking]
 
-    def heard_of_more(self) -> None:
+    def heard_of_more(self, moved: Iterable[int] = ()) -> None:
+        self._tried.difference_update(moved)
         self._news.set()
 
     def lacks(self) -> str:
         """What is still to be found out before this broker can know its place; empty if nothing."""
+        current = self._current()
         for address, reason in self._refusals.items():
-            return f"the broker at {address} {reason}"
-        if not self._seed_answered:
+            if address in current:
+                return f"the broker at {address} {reason}"
+        if not self._seed_answered and (self._seeds_needed or not self._seeds_asked):
             return "no seed has answered yet"
         for member in self._members.keys() - self._tried - self._members.present(self._now()):
             return f"broker {member} has not been called yet"
         return ""
 
+    def _current(self) -> set[str]:
+        """Addresses that count: whoever has moved from another refuses nobody."""
+        return self._behind | {member.peer for member in self._members.values()}
+
     async def _ask_seeds(self) -> None:
         wait = SOON
         while True:
-            answers = [await self._asked(seed, None) for seed in self._seeds]
-            self._seed_answered = self._seed_answered or "" in answers
+            own, behind = await _addresses(self._own), [await _addresses(seed) for seed in self._seeds]
+            # Nobody but this broker: it is the first.
+            alone = any(behind) and all(found and found <= own for found in behind)
+            self._behind = set().union(*behind) - own
+            some = random.sample(sorted(self._behind), min(_AT_ONCE, len(self._behind)))  # each tells of all others
+            answers = await asyncio.gather(*(self._asked(address, None) for address in some))
+            self._seeds_asked, self._seed_answered = True, self._seed_answered or alone or "" in answers
             wait = _SEEDS_AGAIN if self._seed_answered else min(2 * wait, LATE)
             await asyncio.sleep(wait * random.uniform(0.5, 1.5))
 
@@ -80,10 +112,23 @@ class Seeking:
 
     async def _asked(self, address: str, id: int | None) -> str | None:
         answer = await self._call(address, id)
-        self._refusals.pop(address, None)
+        others = self._current() - {address}
+        self._refusals = {one: why for one, why in self._refusals.items() if one in others}
         if answer:
             self._refusals[address] = answer
         return answer
+
+
+async def _addresses(where: str) -> set[str]:
+    """All that a name stands for now; none, if that cannot be found out."""
+    if not where:
+        return set()
+    host, port = parse_address(where)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return set()
+    return {str(Address(str(one[4][0]), port)) for one in found}
 
 
 async def until(event: asyncio.Event, seconds: float) -> None:

@@ -52,7 +52,7 @@ for _group, _commands in _COMMANDS.items():
 
 _EXTRAS = {
     "networkx": "lab", "plotly": "lab", "pyarrow": "dashboard", "aiokafka": "kafka", "pyspark": "streaming",
-    "locust": "loadtest",
+    "locust": "loadtest", "kubernetes": "kubernetes",
 }  # fmt: skip
 """What brings a library, where it is not the broker's extra."""
 

@@ -29,6 +29,12 @@ def broker(
     admin_key: Path | None = None,
     admin_token: str | None = None,
     insecure: bool | None = None,
+    membership: Literal["static", "kubernetes"] | None = None,
+    ids_per_cluster: int | None = None,
+    kubernetes_namespace: str | None = None,
+    kubernetes_pod: str | None = None,
+    kubernetes_labels: str | None = None,
+    backbone_namespaces: str | None = None,
     members: str | None = None,
     seeds: str | None = None,
     links: str | None = None,
@@ -138,6 +144,18 @@ def broker(
         What admin HTTP asks for: a file that holds it (with a slash in its path), or the token itself.
     insecure
         Listen beyond this machine even without TLS and tokens.
+    membership
+        Who says which brokers are there: members and seeds alone, or the Kubernetes API too.
+    ids_per_cluster
+        Kubernetes: ids that each cluster has.
+    kubernetes_namespace
+        Kubernetes: the namespace of the broker's own pod.
+    kubernetes_pod
+        Kubernetes: the name of the broker's own pod.
+    kubernetes_labels
+        Kubernetes: selects the pods of the broker's own cluster.
+    backbone_namespaces
+        Kubernetes: namespaces in which an edge finds those of other clusters, with commas.
     members
         The brokers of the cluster, as id=host:port of their peer ports, with commas.
     seeds

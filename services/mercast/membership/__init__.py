@@ -1,1 +1,1 @@
-"""Who is in a cluster: a static list, or one seed address."""
+"""Who is in a cluster: a static list, one seed address, or the Kubernetes API."""

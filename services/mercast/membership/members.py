@@ -1,6 +1,6 @@
 """The members of a cluster: how to reach them, and which of them are there."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from mercast.limits import DEFAULTS
@@ -33,6 +33,8 @@ class Members(dict[int, Member]):
         self.me = me
         self.fixed: set[int] = set()
         """Given by configuration: never forgotten."""
+        self.hinted: dict[int, str] = {}
+        """Peer addresses, as somebody says who need not be right, such as the Kubernetes API."""
         self._seen: dict[int, float] = {}
         """When each was last known to be there."""
 
@@ -40,6 +42,19 @@ class Members(dict[int, Member]):
         for member in members:
             self.fixed.add(member.id)
             self.setdefault(member.id, member)
+
+    def take_hints(self, there: Collection[int]) -> list[int]:
+        """Those whom hints lead to, or lead elsewhere. Whoever is there knows better where that is."""
+        news = []
+        for id, peer in self.hinted.items():
+            known = self.get(id)
+            if id == self.me or (known is not None and (known.peer == peer or id in there)):
+                continue
+            if known is None and len(self) >= DEFAULTS.brokers:
+                continue
+            self[id] = Member(id, peer) if known is None else known._replace(peer=peer)
+            news.append(id)
+        return news
 
     def learn(self, members: Iterable[Member]) -> list[Member]:
         """What is news among these. Nobody tells this broker about itself."""
@@ -55,7 +70,7 @@ class Members(dict[int, Member]):
         return news
 
     def forget(self, id: int) -> None:
-        if id not in self.fixed:
+        if id not in self.fixed and id not in self.hinted:
             self.pop(id, None)
             self._seen.pop(id, None)
 
