@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from mercast.protocol.rows import FIRST, FURTHER
+from mercast.protocol.rows import FIRST, FURTHER, WAITED
 
 Figures: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[int, str | None, str | None, int | None]
@@ -134,21 +134,25 @@ class _Totals:
     def figures(self) -> Figures:
         """Shares and means of nothing are null."""
         count, total = self._count, self._total
-        receipts, copies = count("received", FIRST), count("received")
-        made = total("published", "destinations") + total("received", "made", FIRST)
+        receipts, doubled = count("received", FIRST), count("received", FURTHER)
+        hops, entries = (
+            total("received", name, FIRST) + total("received", name, FURTHER) for name in ("hops", "list_length")
+        )
+        carried = total("received", "made", FIRST) + total("received", "made", WAITED)
+        made = total("published", "destinations") + carried
         reached = total("received", "taken", FIRST)
         found = self._percentiles() | {
             "published": count("published"),
             "payload_bytes": total("published", "bytes"),
             "receipts": receipts,
-            "doubled_receipts": count("received", FURTHER),
+            "doubled_receipts": doubled,
             "deliveries": count("delivered", FIRST),
             "doubled_deliveries": count("delivered", FURTHER),
             "latency_max_us": self._peaks.get(("delivered", "latency")),
             "negative_latencies": sum(many for cell, many in self._cells.items() if cell < 0),
             "accuracy": _share(total("received", "interested", FIRST), receipts),
-            "hops": _share(total("received", "hops"), copies),
-            "list_length": _share(total("received", "list_length"), copies),
+            "hops": _share(hops, receipts + doubled),
+            "list_length": _share(entries, receipts + doubled),
             "entries_made": made,
             "entries_reached": reached,
             "completeness": _share(reached, made),

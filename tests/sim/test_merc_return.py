@@ -8,6 +8,7 @@ from sim.clusters import backbone
 from sim.faults import SETTINGS
 
 from mercast.content import Filter
+from mercast.protocol.rows import FIRST, WAITED, Copied, Published
 from mercast.protocol.stimuli import Advertise, Publish, Subscribe
 from mercast.routing.destination.merc import MERC
 from mercast.sim.links import Link
@@ -18,7 +19,7 @@ ONE = {1: (1,), 2: (1,), 3: (1,)}, [(1, 2), (2, 3)]
 
 
 def of_slow_links(homes, seed):
-    settings = replace(SETTINGS, wait_for_route=3.0)
+    settings = replace(SETTINGS, wait_for_route=3.0, sampling=1.0)
     simulator = Simulator(
         lambda broker, incarnation: MERC(broker, incarnation, replace(settings, clusters=homes[broker])),
         seed,
@@ -91,3 +92,7 @@ def test_what_waited_for_the_only_edge_is_carried_when_it_is_back(shape, seed):
     assert got == [(f"s{broker}", number) for broker in subscribers for number in range(50)]
     assert not any(core.dropped for core in simulator.brokers.values())
     assert not any(len(core.parked) for core in simulator.brokers.values())
+    entries_made = sum(row.destinations for _, row in simulator.rows if isinstance(row, Published))
+    copies = [row for _, row in simulator.rows if isinstance(row, Copied)]
+    entries_made += sum(row.made for row in copies if row.copy in (FIRST, WAITED))
+    assert entries_made == sum(row.taken for row in copies if row.copy == FIRST) > len(got)

@@ -10,7 +10,7 @@ import orjson
 from mercast.cli.asking import Token, Url, accepted, attributes, say, talking, tell_what_happens
 from mercast.client.errors import NotAnswered
 from mercast.client.event import Hop
-from mercast.protocol.rows import FIRST, Copied, Delivered, Dropped, Published
+from mercast.protocol.rows import FIRST, WAITED, Copied, Delivered, Dropped, Published
 
 
 def trace(
@@ -73,6 +73,8 @@ def _told(hop: Hop) -> tuple[int, str]:
     match hop.row:
         case Published(destinations=found, matches=matches):
             return 0, f"published, {_count(found, 'other broker')}, {_count(matches, 'client')} here"
+        case Copied(hops=hops, copy=copy) if copy == WAITED:
+            return hops, "carried on, after it had waited"
         case Copied(neighbour=neighbour, hops=hops, copy=copy, interested=interested):
             which = "" if copy == FIRST else ", not the first copy"
             return hops, f"{_count(hops, 'hop')}, from broker {neighbour}{which}{'' if interested else ', passes by'}"

@@ -25,7 +25,7 @@ class Published(NamedTuple):
     publisher: Annotated[str | None, "The client."] = None
 
 
-FIRST, FURTHER = 1, 2
+WAITED, FIRST, FURTHER = range(3)
 
 
 class Copied(NamedTuple):
@@ -36,7 +36,11 @@ class Copied(NamedTuple):
     neighbour: Annotated[int, "The address of the broker that it came from: its number, and above 16 bits the place."]
     hops: Annotated[int, "Links crossed so far in this cluster."]
     list_length: Annotated[int, "Entries of the destination list that came with it."]
-    copy: Annotated[int, "1 for the first copy that this broker gets, 2 for any further one."]
+    copy: Annotated[
+        int,
+        "1 for the first copy that this broker gets, 2 for any further one; 0 for one that came before, had to wait at "
+        "this edge, and is carried on now.",
+    ]
     interested: Annotated[bool, "Whether a local subscription matches."]
     taken: Annotated[bool, "Whether the list names this broker, so that one of its entries has arrived."] = False
     made: Annotated[

@@ -36,6 +36,7 @@ from mercast.protocol.messages import (
 from mercast.protocol.rows import (
     FIRST,
     FURTHER,
+    WAITED,
     Advertised,
     Agreed,
     Copied,
@@ -469,10 +470,28 @@ class Core(Overlaid):
         tapped: Sequence[int],
     ) -> None:
         """Rows of the copies that came in."""
+        ids = _ids(forward.packets, tapped)
+        copies = [FIRST if one is _NEW else FURTHER for one in self._received_before.see_all(ids)]
+        self._write_copied(forward, neighbour, interested, tapped, copies)
+
+    def note_waited(self, forward: Forward, neighbour: int) -> None:
+        """Events that came before are carried on only now: that new lists were made of them is news."""
+        sampled = self._sampled(forward.packets) if self._sampling else ()
+        tapped = _with_traced(sampled, forward.packets) if forward.traced else sampled
+        if tapped:
+            self._write_copied(forward, neighbour, None, tapped, [WAITED] * len(tapped))
+        self._made.clear()
+
+    def _write_copied(
+        self,
+        forward: Forward,
+        neighbour: int,
+        interested: Sequence[Interested] | None,
+        tapped: Sequence[int],
+        copies: list[int],
+    ) -> None:
         count, ids, times = len(tapped), _ids(forward.packets, tapped), _times(forward.packets, tapped)
         packets = tuple(_pick(forward.packets, tapped)) if forward.traced else ()
-        seen = self._received_before.see_all(ids)
-        copies = [FIRST if one is _NEW else FURTHER for one in seen]
         wanted = [False] * count if interested is None else list(map(bool, _pick(interested, tapped)))
         made = [self._made.get(id_, 0) for id_ in ids] if self._made else [0] * count
         same = neighbour, forward.hops, len(forward.destinations) // ENTRY

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from mercast.protocol.rows import FIRST
+from mercast.protocol.rows import FIRST, WAITED
 from mercast_streaming.audit.reading import EVENT, rows_of
 from mercast_streaming.audit.report import Named, Step
 from mercast_streaming.audit.table import table
@@ -74,6 +74,8 @@ def _told(kind: str, row: Any) -> str:
     match kind:
         case "published":
             return f"by {row['publisher'] or '?'}, {row['destinations']} other brokers, {row['matches']} clients here"
+        case "received" if row["copy"] == WAITED:
+            return "carried on, after it had waited"
         case "received":
             marks = [f"from broker {row['neighbour'] & _NUMBER}", f"hop {row['hops']}"]
             marks += [] if row["copy"] == FIRST else ["not the first copy"]

@@ -175,6 +175,7 @@ export function path(found) {
 
 function says(row) {
   if (row.kind === "published") return `published, ${count(row.destinations, "other broker")}, ${count(row.matches, "client")} here`;
+  if (row.kind === "received" && row.copy === 0) return "carried on, after it had waited";
   if (row.kind === "received") return `from broker ${row.neighbour}, ${count(row.hops, "hop")}${row.copy > 1 ? ", not the first copy" : ""}${row.interested ? "" : ", passes by"}`;
   if (row.kind === "delivered") return `delivered${row.client ? ` to ${row.client}` : ""}`;
   return `dropped: ${row.why}`;

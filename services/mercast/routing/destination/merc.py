@@ -339,6 +339,8 @@ class MERC(ListRouting):
         if CARRY | self.me in roles:
             if self._learning.is_over:
                 self._carry(place, forward.packets)
+                if self._waits_until is not None:
+                    self.note_waited(forward, neighbour)
             else:
                 self.park(place.cluster.place, forward._replace(destinations=pack((CARRY | self.me,))))
 
