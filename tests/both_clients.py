@@ -8,7 +8,7 @@ import uvloop
 import mercast
 from mercast import blocking
 
-PATIENCE = 30
+PATIENCE = 60
 
 
 class Loop:

@@ -13,7 +13,7 @@ from mercast.content.event import Event, EventId
 from mercast.wire import hello, replies
 from mercast.wire.frames import Framing, Kind, frame
 
-PATIENCE = 20
+PATIENCE = 60
 """Seconds for what must happen soon."""
 
 

@@ -7,7 +7,7 @@ from itertools import count
 import mercast
 
 TYPE = "steady.tick"
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds for all to arrive, on a busy machine."""
 
 _PACE, _LOOK = 0.005, 0.02

@@ -1,5 +1,6 @@
 """Live brokers for tests: started as processes, watched through their admin ports. Tests wait for conditions."""
 
+import atexit
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
+from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import gettempdir
@@ -20,9 +22,10 @@ import audited
 
 from mercast.broker.addresses import CLIENT_PORT
 from mercast.broker.local import Local
+from mercast.broker.nursery import Nursery
 from mercast.processes import end_with_parent, free_addresses, ports
 
-PATIENCE = 60.0
+PATIENCE = 100.0
 """Seconds: for a loaded machine. Nothing waits so long where all is well."""
 
 ERROR = '"level": "error"'
@@ -32,7 +35,7 @@ HTTP = '"logger": "aiohttp.server"'
 """The library's own word about requests that are none."""
 
 _POLL = 0.02
-_COMMAND_WITHIN = 100
+_COMMAND_WITHIN = 200
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
@@ -101,6 +104,16 @@ def rss(pid):
 # -- processes -------------------------------------------------------------------------------------------------------
 
 
+@cache
+def nursery(matcher):
+    """The process that brokers with such a matcher are forked from: one for all tests of a worker, for it takes longer
+    to be there than most tests do. Its brokers have the environment that it began with."""
+    shared = Nursery(prepared=matcher == "index")
+    shared.__enter__()
+    atexit.register(shared.__exit__)
+    return shared
+
+
 class Mesh(Local):
     """Brokers that agree on the overlay when the block begins. `each(id)` gives flags of one broker only.
 
@@ -112,7 +125,7 @@ class Mesh(Local):
         self._audit, self._taps = audit, None if audit is None else audited.folder_of_this_test()
         if self._taps:
             how["options"] = [*how.get("options", ()), "--taps", f"file://{self._taps}"]
-        super().__init__(brokers, links, matcher=matcher, **how)
+        super().__init__(brokers, links, matcher=matcher, nursery=nursery(matcher), **how)
         self._each, self._may_log = each, may_log
 
     def __enter__(self):
@@ -159,7 +172,7 @@ class Apart(Mesh):
 
 
 class Lone:
-    """One broker, by its own flags."""
+    """One broker, by its own flags; a command of its own if anything is said of how it is started."""
 
     def __init__(self, log, id, *flags, peer=None, **how):
         self.id, self.log, self._how = id, log, how
@@ -169,8 +182,11 @@ class Lone:
         self.flags += ["--admin-listen", self.admin, *map(str, flags)]
 
     def __enter__(self):
-        with self.log.open("ab") as log:
-            self.process = popen("broker", *self.flags, stdout=log, stderr=log, **self._how)
+        if self._how:
+            with self.log.open("ab") as log:
+                self.process = popen("broker", *self.flags, stdout=log, stderr=log, **self._how)
+        else:
+            self.process = nursery("scan").start(self.flags, self.log)
         until(lambda: "started" in self.told() or self.process.poll() is not None, self.told)
         assert self.process.poll() is None, self.told()
         return self

@@ -12,7 +12,7 @@ SHORT = ("--runs", "1", "--seconds", "0.3")
 def bench(tmp_path, *arguments):
     file = tmp_path / "result.json"
     command = [sys.executable, "-m", "mercast", "bench", *arguments, "--json", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(file.read_text()), done.stdout
 

@@ -96,7 +96,7 @@ def test_stopped_at_any_time_it_leaves_no_process_behind(tmp_path, when, stop, s
 )
 def test_what_cannot_be_is_told(bad, says):
     command = [sys.executable, "-m", "mercast", "demo", *bad]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=os.environ | NO_JAVA)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=os.environ | NO_JAVA)
     assert done.returncode == 1
     assert done.stderr.startswith("mercast demo: ")
     assert says in done.stderr

@@ -1,13 +1,13 @@
 """Taps of real brokers in a real Kafka, and in files."""
 
 import asyncio
+from uuid import uuid4
 
 import pytest
-from live import ask, mercast, until
+from live import Mesh, ask, mercast, until
 from tapped import of_files, of_kafka
 
 import mercast as client
-from mercast.broker.local import Local
 from mercast.kafka import Kafka
 from mercast.processes import free_addresses
 from mercast.security.certificates import make_ca, make_certificate
@@ -46,15 +46,15 @@ def _ticks_shipped(broker, before):
 
 
 @pytest.fixture
-def taps(kafka, tmp_path):
-    prefix = f"test-{tmp_path.name}"
+def taps(kafka):
+    prefix = f"test-{uuid4().hex}"  # other workers have this Kafka too
     return ["--taps", f"kafka://{kafka}", "--taps-prefix", prefix], prefix
 
 
 @pytest.mark.parametrize("strategy", ["ddbr", "fbr", "flooding", "merc"])
 def test_rows_say_what_clients_saw(kafka, taps, strategy):
     options, prefix = taps
-    with Local(3, LINE, strategy=strategy, options=options) as brokers:
+    with Mesh(3, LINE, strategy=strategy, options=options) as brokers:
         got = asyncio.run(_play(brokers, 400))
         _shipped(brokers)
     said = of_kafka(kafka, f"{prefix}.taps", f"{prefix}.control")
@@ -77,7 +77,7 @@ def test_rows_say_what_clients_saw(kafka, taps, strategy):
 
 def test_control_rows_and_snapshots(kafka, taps):
     options, prefix = taps
-    with Local(3, LINE, options=options) as brokers:
+    with Mesh(3, LINE, options=options) as brokers:
         asyncio.run(_play(brokers, 4))
         _shipped(brokers)
     said = of_kafka(kafka, f"{prefix}.control")
@@ -94,7 +94,7 @@ def test_control_rows_and_snapshots(kafka, taps):
 def test_what_may_not_be_held_is_not(kafka, taps):
     options, prefix = taps
     hidden = ["--taps-attributes", "none", "--taps-filters", "none", "--taps-clients", "none"]
-    with Local(3, LINE, options=[*options, *hidden]) as brokers:
+    with Mesh(3, LINE, options=[*options, *hidden]) as brokers:
         asyncio.run(_play(brokers, 4))
         _shipped(brokers)
     said = of_kafka(kafka, f"{prefix}.taps", f"{prefix}.control")
@@ -105,7 +105,7 @@ def test_what_may_not_be_held_is_not(kafka, taps):
 
 def test_kafka_comes_late_goes_and_comes_back():
     (address,) = free_addresses(1)
-    with Local(3, LINE, options=["--taps", f"kafka://{address}"]) as brokers:
+    with Mesh(3, LINE, options=["--taps", f"kafka://{address}"]) as brokers:
         assert asyncio.run(_play(brokers, 100)) == 50
         with Kafka(int(address.rpartition(":")[2])) as kafka:
             _shipped(brokers)
@@ -131,7 +131,7 @@ def test_kafka_comes_late_goes_and_comes_back():
 
 def test_what_does_not_fit_is_lost_and_counted():
     (address,) = free_addresses(1)
-    with Local(1, [], options=["--taps", f"kafka://{address}", "--taps-buffer-bytes", "1MiB"]) as brokers:
+    with Mesh(1, [], options=["--taps", f"kafka://{address}", "--taps-buffer-bytes", "1MiB"]) as brokers:
 
         async def publish():
             async with client.connect(brokers[1].client) as here:
@@ -180,17 +180,17 @@ def test_by_tls_and_with_a_password(tmp_path):
         shown = [word for flag, file in files.items() for word in (f"--taps-tls-{flag}", str(file))]
         who = ["--taps-sasl-mechanism", "PLAIN", "--taps-sasl-user", "taps", "--taps-sasl-password", "let me in"]
         options = ["--taps", f"kafka://{kafka.address}", "--taps-tls", *shown, *who]
-        with Local(3, LINE, options=options) as brokers:
+        with Mesh(3, LINE, options=options) as brokers:
             asyncio.run(_play(brokers, 100))
             _shipped(brokers)
             assert brokers[1].metric("mercast_tap_rows_lost_total") == 0
-        with Local(1, options=[*options[:-1], "wrong"]) as refused:
+        with Mesh(1, options=[*options[:-1], "wrong"]) as refused:
             log = refused[1].log
             until(lambda: "taps cannot be shipped" in log.read_text(), "the log says that Kafka refuses")
 
 
 def test_topics_are_made_once_and_wrong_ones_are_refused(kafka, tmp_path, monkeypatch):
-    monkeypatch.setenv("MERCAST_TAPS_PREFIX", f"init-{tmp_path.name}")
+    monkeypatch.setenv("MERCAST_TAPS_PREFIX", f"init-{uuid4().hex}")
     where = f"kafka://{kafka}"
     assert mercast("taps", "init", where).stdout.count(": made") == 3
     assert mercast("taps", "init", where).stdout.count(": was there") == 3
@@ -201,7 +201,7 @@ def test_topics_are_made_once_and_wrong_ones_are_refused(kafka, tmp_path, monkey
 
 
 def test_the_same_rows_in_files(tmp_path):
-    with Local(3, LINE, options=["--taps", f"file://{tmp_path}/taps"]) as brokers:
+    with Mesh(3, LINE, options=["--taps", f"file://{tmp_path}/taps"]) as brokers:
         got = asyncio.run(_play(brokers, 100))
         _shipped(brokers)
     said = of_files(tmp_path / "taps", "mercast.taps", "mercast.control")

@@ -31,7 +31,7 @@ from mercast.routing.strategies import STRATEGIES
 def get(address, path, **headers):
     """Status, content type and text."""
     try:
-        with urlopen(Request(f"http://{address}{path}", headers=headers), timeout=30) as answer:
+        with urlopen(Request(f"http://{address}{path}", headers=headers), timeout=100) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read().decode()
     except HTTPError as error:
         with error:
@@ -77,7 +77,7 @@ def test_the_index_names_what_there_is_and_nothing_can_be_changed():
         for path in [line.split()[0] for line in text.splitlines() if line.startswith("/")]:
             assert get(address, path)[0] == 200
         with pytest.raises(HTTPError, match="405") as refused:
-            urlopen(Request(f"http://{address}/tables", data=b"x", method="POST"), timeout=30)
+            urlopen(Request(f"http://{address}/tables", data=b"x", method="POST"), timeout=100)
         refused.value.close()
         assert get(address, "/nowhere")[0] == 404
 

@@ -21,7 +21,7 @@ from mercast.wire.frames import FRAME_BYTES, Framing, Kind
 from mercast.wire.hello import VERSIONS, hello
 
 TOKEN = "a token"
-PATIENCE = 20
+PATIENCE = 60
 EVENT = encode(ToPublish("quote", {"price": 1}))
 
 

@@ -43,7 +43,7 @@ def test_sighup_does_no_harm_and_sigterm_ends_it_well(preparing, starting):
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=200,
         check=False,
         stdin=subprocess.DEVNULL,
     )
@@ -54,6 +54,6 @@ def test_sighup_does_no_harm_and_sigterm_ends_it_well(preparing, starting):
 def test_it_says_what_takes_so_long():
     wait = '[one.join() for one in main.threading.enumerate()[1:]]; send("SIGTERM")'
     program = PROGRAM.format(preparing=wait, starting="pass")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
     assert "preparing" in done.stdout + done.stderr
     assert done.returncode == 0

@@ -24,7 +24,7 @@ def overlay(*arguments, **environment):
         [sys.executable, "-m", "mercast.cli", "overlay", *arguments],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=200,
         check=False,
         env=os.environ | environment,
     )

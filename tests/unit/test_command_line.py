@@ -9,7 +9,7 @@ import pytest
 
 def mercast(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "mercast.cli", *arguments], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-m", "mercast.cli", *arguments], capture_output=True, text=True, timeout=200, check=False
     )
 
 

@@ -26,7 +26,7 @@ print("nobody is left")
 
 
 def test_what_others_leave_behind_is_found_and_ended():
-    done = subprocess.run([sys.executable, "-c", ORPHANS], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", ORPHANS], capture_output=True, text=True, timeout=200, check=False)
     assert (done.stdout, done.stderr) == ("nobody is left\n", "")
 
 

@@ -150,7 +150,7 @@ def test_the_example_client_says_what_we_would_say(tmp_path):
         client = subprocess.Popen([sys.executable, "-I", script, *address], stdout=subprocess.PIPE, text=True)
         try:
             broker.play()
-            said, _ = client.communicate(timeout=30)
+            said, _ = client.communicate(timeout=100)
         finally:
             client.kill()
     assert broker.heard == [data for who, _, data in played() if who == ">"]

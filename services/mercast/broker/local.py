@@ -76,7 +76,8 @@ class Local:
 
     Without links, the brokers construct the overlay themselves. Of several clusters each has so many brokers, and the
     first of them are the edges, which are joined by a backbone. `options` are further flags of `mercast broker`;
-    `addresses` gives the three of a broker, in place of free ones.
+    `addresses` gives the three of a broker, in place of free ones. They are forked from `nursery` if one is there
+    already, which goes on when they end.
     """
 
     def __init__(
@@ -92,10 +93,12 @@ class Local:
         folder: Path | None = None,
         addresses: Callable[[int], tuple[str, str, str]] | None = None,
         ready_within: float = 60.0,
+        nursery: Nursery | None = None,
     ) -> None:
         self._links = None if links is None else list(links)
         self._options = ["--strategy", strategy, "--matcher", matcher, *options]
-        self._nursery = Nursery(prepared=matcher == "index")
+        self._own_nursery = nursery is None
+        self._nursery = nursery or Nursery(prepared=matcher == "index")
         self._ready_within = ready_within
         self._ends = ExitStack()
         self._folder = folder
@@ -114,7 +117,8 @@ class Local:
 
     def __enter__(self) -> "Local":
         with ExitStack() as ends:
-            ends.enter_context(self._nursery)
+            if self._own_nursery:
+                ends.enter_context(self._nursery)
             ends.callback(self.stop)
             folder = self._folder or Path(ends.enter_context(TemporaryDirectory(prefix="mercast-")))
             free = iter(free_addresses(0 if self._addresses else 3 * len(self._ids)))
