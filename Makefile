@@ -43,9 +43,10 @@ lint: $(READY)  ## ruff, mypy, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(READY)  ## make docs/configuration.md and docs/taps.md anew from what they tell of
+docs: $(READY)  ## make docs/configuration.md, docs/taps.md and the chart's schema anew from what they tell of
 	$(BIN)/python -m mercast.broker.config_docs > docs/configuration.md
 	$(BIN)/python -m mercast.taps.document > docs/taps.md
+	$(BIN)/python -m mercast.broker.config_schema charts/mercast/values.schema.json
 
 demo: SECONDS ?= 120
 demo: $(READY)  ## all of it: three clusters, Kafka, Spark, Locust, the live page; an edge killed; audit and report (make demo SECONDS=60)

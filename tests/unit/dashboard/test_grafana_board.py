@@ -13,7 +13,7 @@ from mercast.broker.config import BrokerConfig
 from mercast.broker.lag import LagProbe
 from mercast.broker.metrics import registry
 
-BOARD = json.loads((Path(__file__).parents[3] / "docs/grafana/mercast.json").read_text())
+BOARD = json.loads((Path(__file__).parents[3] / "charts/mercast/files/grafana.json").read_text())
 
 
 class Shipper:
