@@ -8,6 +8,7 @@ import asyncio
 import json
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import count
 
 from aiohttp import web
@@ -177,21 +178,27 @@ class ScriptedKubernetes:
         return web.json_response({"items": items, "metadata": {"resourceVersion": str(self._version)}})
 
     async def _watch(self, request):
-        since, dropped = int(request.query["resourceVersion"]), self._dropped
+        since = int(request.query["resourceVersion"])
         if since < self._oldest:
             return _status(410, "too old resource version")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
+        with suppress(ConnectionResetError):  # whoever watches may be gone
+            await self._tell_on(request, response, since)
+        return response
+
+    async def _tell_on(self, request, response, since):
+        dropped = self._dropped
         while True:
             changed = self._changed
             if since < self._oldest:
                 gone = {"kind": "Status", "code": 410, "message": "too old resource version"}
                 await response.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
-                return response
+                return
             if dropped != self._dropped:
                 await response.write(b'{"type": "ADDED", "obj')
                 request.transport.abort()
-                return response
+                return
             for version, kind, one in self._log:
                 if version > since and (kind == "BOOKMARK" or _selected(one, request)):
                     await response.write(json.dumps({"type": kind, "object": one}).encode() + b"\n")

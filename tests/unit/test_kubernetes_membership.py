@@ -87,7 +87,8 @@ def test_an_id_follows_from_ordinal_and_cluster_number(name, number, edge, id):
         (
             "m-broker-100",
             0,
-            "pod 'm-broker-100' is one too many: a cluster has 100 ids (ids_per_cluster), so the last pod may end in 99",
+            "pod 'm-broker-100' is one too many: a cluster has 100 ids (ids_per_cluster), "
+            "so the last pod may end in 99",
         ),
         (
             "m-broker-0",
