@@ -18,6 +18,11 @@ _COMMANDS = {
         ),
         ("token", "token:token", "Make a token for clients, and write its hash into a file."),
         ("cert", "cert:cert", "Make certificates for brokers and clients, and a CA for them."),
+        (
+            "secrets",
+            "secrets:secrets",
+            "Make the Secrets that brokers in Kubernetes need, as a plan says.",
+        ),
         ("taps", "taps:app", "Make the topics that brokers write rows to."),
         ("kafka", "kafka:kafka", "Run a Kafka of one node on this machine, for taps."),
         ("overlay", "overlay:overlay", "Show brokers, links and tables, as a broker sees them."),

@@ -6,6 +6,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -81,6 +82,29 @@ def identities_in(pem: bytes) -> list[Identity]:
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         raise SecurityError(f"the names in the certificate cannot be read: {error}") from None
     return from_uris(names.get_values_for_type(x509.UniformResourceIdentifier))
+
+
+def names_in(pem: bytes) -> set[str]:
+    """All names of the first certificate: hosts, addresses, and what it proves."""
+    try:
+        names = _read(pem)[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        return set()
+    return {str(name.value) for name in names}
+
+
+def life(pem: bytes) -> tuple[float, float]:
+    """From when until when the first certificate is good: seconds since 1970."""
+    first = _read(pem)[0]
+    return first.not_valid_before_utc.timestamp(), first.not_valid_after_utc.timestamp()
+
+
+def is_signed_by(pem: bytes, ca: bytes) -> bool:
+    try:
+        _read(pem)[0].verify_directly_issued_by(_read(ca)[0])
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
 
 
 def _read(pem: bytes) -> list[x509.Certificate]:
