@@ -113,6 +113,9 @@ _SAMPLE = 200
 
 _SECOND = 1_000_000
 
+_WATERMARK = "spark.watermarkDelayMs"
+"""By this word in a column's metadata Spark knows that groups of it close as the watermark passes."""
+
 _READ: dict[str, set[str]] = {"tick": {"dropped"}}
 for _kind, _fact in FACTS.items():
     _READ.setdefault(_fact.rows, set()).update(_columns(_kind).values())
@@ -137,6 +140,14 @@ def messages(taps: DataFrame) -> DataFrame:
     return message.select("kafka_time", "problem", sample, *kept)
 
 
+def timed(message: DataFrame, watermark: int) -> DataFrame:
+    """The watermark follows the latest time in each message, never ahead of Kafka's clock: so a fast clock makes nobody
+    late, and what cannot be read moves nothing. By messages, since Spark would copy each row to look at its time."""
+    latest = F.greatest(*(F.array_max(f"{kind}.at") for kind in _READ))
+    known = F.coalesce(F.least(latest, "kafka_time"), F.lit(0))
+    return message.withColumn("latest", F.timestamp_micros(known)).withWatermark("latest", f"{watermark} seconds")
+
+
 def facts(message: DataFrame, watermark: int, ahead: int) -> DataFrame:
     """One for each row of the messages, and one for each message with a problem."""
     kinds = [_packed(kind, _arrays(kind)) for kind in FACTS]
@@ -144,9 +155,12 @@ def facts(message: DataFrame, watermark: int, ahead: int) -> DataFrame:
     now = F.array("kafka_time")
     kinds += [_packed(name, {"when": F.when(F.col("problem") == name, now)}) for name in (MALFORMED, NEWER)]
     head = ("kafka_time", *_BROKER)
-    by_kind = message.select(*head, F.explode(F.array(*kinds)).alias("of"))
-    zipped = F.arrays_zip(*(F.col(f"of.{name}") for name in _ARRAYS))
-    return _placed(by_kind.select(*head, "of.kind", F.inline(zipped).alias(*_ARRAYS)), watermark, ahead)
+    by_kind = message.select(*head, F.explode(F.array(*kinds)).alias("of")).select(*head, "of.*")
+    longer = F.when(F.size("when") < F.size("other"), F.col("other")).otherwise(F.col("when"))
+    by_row = by_kind.select("*", F.posexplode(longer).alias("place", "_"))
+    # Each number by its place: to zip arrays makes an object for each row.
+    row = (F.get(name, F.col("place")).alias(name) for name in _ARRAYS)
+    return _placed(by_row.select(*head, "kind", *row), watermark, ahead)
 
 
 def _arrays(kind: str) -> dict[str, Column]:
@@ -164,7 +178,7 @@ def _drops() -> dict[str, Column]:
 
 
 def _packed(kind: str, arrays: dict[str, Column]) -> Column:
-    """All kinds alike, so that one generator makes the rows of all; what is missing becomes null in `arrays_zip`."""
+    """All kinds alike, so that one generator makes the rows of all; what is missing becomes null."""
     packed = []
     for name, type_ in _ARRAYS.items():
         empty = F.array().cast(f"array<{type_}>")
@@ -187,7 +201,7 @@ def _placed(row: DataFrame, watermark: int, ahead: int) -> DataFrame:
     latency = F.when(delivered, when - other)
     cell = F.signum(latency) * F.floor(F.log1p(F.abs(latency)) * CELLS)
     return row.select(
-        F.timestamp_micros(placed_when).alias("when"),
+        placed_when.alias("when"),
         *_BROKER,
         placed_kind.alias("kind"),
         "copy",
@@ -200,17 +214,22 @@ def _placed(row: DataFrame, watermark: int, ahead: int) -> DataFrame:
 # -- facts to sums -----------------------------------------------------------------------------------------------------
 
 
-def sums(fact: DataFrame, window: int, watermark: int) -> DataFrame:
-    """The one aggregation that has state: as many rows per broker and window as its latencies fill cells. See `Sum`."""
+def sums(fact: DataFrame, window: int) -> DataFrame:
+    """The one aggregation that has state: as many rows per broker and window as its latencies fill cells. See `Sum`.
+
+    A window is known by its end, a plain number to Spark: its own windows are objects, slow as a part of a key.
+    """
+    length = window * _SECOND
+    end = F.timestamp_micros(F.col("when") - F.col("when") % length + length)
     alike = (*_BROKER, "kind", "copy", "why", "cell")
-    fact = fact.withWatermark("when", f"{watermark} seconds")
-    added = fact.groupBy(F.window("when", f"{window} seconds"), *alike).agg(
+    fact = fact.select(end.alias("end", metadata={_WATERMARK: 0}), *alike, *_NUMBERS)
+    added = fact.groupBy("end", *alike).agg(
         F.count(F.lit(1)).alias("many"),
         *(F.sum(name).alias(name) for name in _NUMBERS),
         *(F.max(name).alias(f"{name}_peak") for name in _PEAKS),
     )
     numbers, peaks = F.array(*_NUMBERS), F.array(*(f"{name}_peak" for name in _PEAKS))
-    began = F.unix_micros("window.start").alias("window")  # a time would come as one of this machine's zone
+    began = (F.unix_micros("end") - length).alias("window")  # a time would come as one of this machine's zone
     return added.select(began, *alike, "many", numbers.alias("numbers"), peaks.alias("peaks"))
 
 
@@ -225,10 +244,9 @@ def start(
     spark: SparkSession, setting: Setting, see: Callable[[list[Figures]], None] = lambda _: None
 ) -> StreamingQuery:
     """Runs until it is stopped; `see` is given the figures of windows that have closed, once they are written."""
-    message = messages(read_taps(spark, setting))
     problems = F.count("problem").alias("count"), F.min("sample").alias("sample")
-    fact = facts(message.observe(PROBLEMS, *problems), setting.watermark, setting.ahead)
-    summed = sums(fact, setting.window, setting.watermark)
+    message = timed(messages(read_taps(spark, setting)).observe(PROBLEMS, *problems), setting.watermark)
+    summed = sums(facts(message, setting.watermark, setting.ahead), setting.window)
 
     def write(batch: DataFrame, number: int) -> None:
         closed = figures(map(Sum._make, batch.collect()), setting.window)

@@ -57,7 +57,7 @@ MESSAGES = [
 def found(spark):
     rows = [(bytearray(value), datetime.fromtimestamp(at / SECOND, UTC)) for at, value in MESSAGES]
     taps = spark.createDataFrame(rows, "value binary, timestamp timestamp")
-    summed = live.sums(live.facts(live.messages(taps), 5, 10), 5, 5).collect()
+    summed = live.sums(live.facts(live.timed(live.messages(taps), 5), 5, 10), 5).collect()
     return {synthetic.key_of(row): row for row in live.figures(map(Sum._make, summed), 5)}
 
 
@@ -96,6 +96,37 @@ def test_messages_that_cannot_be_read_are_counted_and_harm_nobody(found):
 
 def test_a_message_larger_than_numbers_can_be(found):
     assert found[START, "merc", "large", 1]["ahead"] == 2
+
+
+def test_a_window_closes_when_the_watermark_passes_its_end(spark, tmp_path):
+    taps, closed = tmp_path / "taps", []
+    taps.mkdir()
+    stream = spark.readStream.schema("value string, timestamp timestamp").json(str(taps))
+    summed = live.sums(live.facts(live.timed(live.messages(stream), 3), 3, 10), 5)
+    query = summed.writeStream.foreachBatch(lambda batch, _: closed.extend(batch.collect()))
+    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+
+    def after(row, kafka):
+        """The windows that have closed, by their beginning, and how many rows they had, when this row has come."""
+        value = message("closing", tick={"at": [round(START + row * SECOND)]}).decode()
+        line = {"value": value, "timestamp": datetime.fromtimestamp(START / SECOND + kafka, UTC).isoformat()}
+        file = tmp_path / "coming"
+        file.write_text(json.dumps(line))
+        file.rename(taps / f"{len(list(taps.iterdir()))}.json")
+        query.processAllAvailable()
+        ticks = [one for one in map(Sum._make, closed) if one.kind == "load"]
+        return {(one.window - START) / SECOND: one.many for one in ticks}
+
+    try:
+        assert after(row=1, kafka=1) == {}
+        assert after(row=7.999999, kafka=8) == {}
+        assert after(row=9, kafka=7) == {}  # by a clock that is fast
+        assert after(row=4, kafka=8) == {}  # later than others, but not too late
+        assert after(row=8, kafka=8) == {0: 2}
+        assert after(row=4, kafka=8) == {0: 2}  # too late
+        assert after(row=13, kafka=13) == {0: 2, 5: 3}
+    finally:
+        query.stop()
 
 
 def test_the_schema_is_made_from_the_definition():
