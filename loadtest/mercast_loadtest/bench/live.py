@@ -35,13 +35,13 @@ def print_taps(result: taps.Result) -> None:
     )
     table.add_row("events/s without taps", f"{result.events_per_second:,.0f}")
     table.add_row("µs of CPU per event", _by_name(result.cpu_us_per_event))
-    for share in result.shares:
-        of = f"{share.sampling:.0%} of events"
-        table.add_row(f"{of}, events/s", f"{share.events_per_second:,.0f}")
-        table.add_row(f"[bold]{of}, ratio", f"[bold]{share.ratio:.3f}{_range(share.ratios)}")
-        table.add_row(f"{of}, ratio of CPU", f"{share.cpu_ratio:.3f}")
-        table.add_row("µs of CPU per event", _by_name(share.cpu_us_per_event))
-        table.add_row("rows shipped, lost", f"{share.rows_shipped:,}, {share.rows_lost:,}")
+    for name, side in result.sides.items():
+        table.add_row(f"{name}, events/s", f"{side.events_per_second:,.0f}")
+        table.add_row(f"[bold]{name}, ratio", f"[bold]{side.ratio:.3f}{_range(side.ratios)}")
+        table.add_row("of the brokers' CPU", f"{side.brokers_ratio:.3f}{_range(side.brokers_ratios)}")
+        table.add_row("µs of CPU per event", _by_name(side.cpu_us_per_event))
+        if side.rows_shipped or side.rows_lost:
+            table.add_row("rows shipped, lost", f"{side.rows_shipped:,}, {side.rows_lost:,}")
     console.print(table)
 
 
@@ -133,6 +133,9 @@ def print_metrics(result: "metrics.Result") -> None:
     table.add_row("rows/s", f"{result.rows_per_second:,.0f}")
     table.add_row("bare count by window", f"{result.bare_rows_per_second:,.0f}")
     table.add_row("[bold]ratio to it", f"[bold]{result.ratio:.3f}{_range(result.ratios)}")
+    cpu = f"{result.cpu_s_per_million:.2f}, bare count {result.bare_cpu_s_per_million:.2f}"
+    table.add_row("s of CPU per million rows", cpu)
+    table.add_row("ratio of CPU", f"{result.cpu_ratio:.3f}{_range(result.cpu_ratios)}")
     table.add_row("rows that the figures count", f"{result.counted:,}")
     delays = f"p50 {result.delay_p50_s:.2f} s   longest {result.delay_max_s:.2f} s"
     table.add_row(f"figures after the watermark, at {result.live_rows_per_second:,.0f}/s", delays)

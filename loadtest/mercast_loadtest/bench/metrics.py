@@ -1,13 +1,14 @@
 """Measures the live metrics: rows a second, beside a bare count of them by window; and how soon figures are there.
 
-Both jobs read the same topic of synthetic taps from its beginning to its end, in turn, in one Spark. Then taps come as
-they would from brokers, and the figures of a window are waited for.
+Both jobs read the same topic of synthetic taps from its beginning to its end, in turn, in one Spark; processor time is
+counted beside, for others may use the machine, too. Then taps come as they would from brokers, and the figures of a
+window are waited for.
 """
 
 import asyncio
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import monotonic, time
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -25,6 +27,7 @@ from mercast.kafka import Kafka
 from mercast.kafka.jars import connector, find_jars
 from mercast.kafka.java import find_java
 from mercast_loadtest.bench.load import progress
+from mercast_loadtest.bench.processes import cpu_seconds
 from mercast_streaming import live, synthetic
 from mercast_streaming.figures import Figures
 from mercast_streaming.schema import message_schema
@@ -35,6 +38,9 @@ PARTITIONS = 4
 BROKERS = 10
 BATCHES = 4
 """That a run takes: sustained, and not all at once."""
+
+WARM_UP = 4
+"""Rounds that do not count: meanwhile Java compiles."""
 
 _ROWS_PER_EVENT = 5.4
 """Of synthetic taps."""
@@ -52,7 +58,13 @@ class Result:
     rows_per_second: float
     bare_rows_per_second: float
     ratio: float
+    """Median over the runs of the one over the other."""
     ratios: list[float]
+    cpu_s_per_million: float
+    """Seconds of Spark's processor time for a million rows."""
+    bare_cpu_s_per_million: float
+    cpu_ratio: float
+    cpu_ratios: list[float]
     counted: int
     """Of the rows, those that the figures count: all but those of windows that are not closed."""
     live_rows_per_second: float
@@ -77,22 +89,24 @@ def measure(*, rows: int, runs: int, seconds: int, rate: int, master: str, store
         ends.callback(spark.stop)
         folder = Path(ends.enter_context(TemporaryDirectory(prefix="mercast-bench-")))
         bench = _Bench(spark, kafka, folder, len(taps.messages) // BATCHES + 1)
-        bench.bare(), bench.metrics()  # Java compiles
-        pairs = []
-        for number in range(runs):
-            progress.print(f"run {number + 1} of {runs}")
-            pairs.append((bench.metrics(), bench.bare()))
+        own, bare = bench.in_turn(runs)
         delays = bench.live(seconds, rate, seed)
-    ratios = [bare / own for own, bare in pairs]
+    ratios = [other.seconds / one.seconds for one, other in zip(own, bare, strict=True)]
+    cpu_ratios = [other.cpu / one.cpu for one, other in zip(own, bare, strict=True)]
+    millions = taps.rows / 1_000_000
     return Result(
         master=master,
         store=store,
         rows=taps.rows,
         messages=len(taps.messages),
-        rows_per_second=taps.rows / median(own for own, _ in pairs),
-        bare_rows_per_second=taps.rows / median(bare for _, bare in pairs),
+        rows_per_second=taps.rows / median(took.seconds for took in own),
+        bare_rows_per_second=taps.rows / median(took.seconds for took in bare),
         ratio=median(ratios),
         ratios=ratios,
+        cpu_s_per_million=median(took.cpu for took in own) / millions,
+        bare_cpu_s_per_million=median(took.cpu for took in bare) / millions,
+        cpu_ratio=median(cpu_ratios),
+        cpu_ratios=cpu_ratios,
         counted=bench.counted,
         live_rows_per_second=rate * _ROWS_PER_EVENT,
         windows=len(delays),
@@ -101,11 +115,35 @@ def measure(*, rows: int, runs: int, seconds: int, rate: int, master: str, store
     )
 
 
+class _Took(NamedTuple):
+    seconds: float
+    cpu: float
+    """Seconds of Spark's processor time."""
+
+
 class _Bench:
     def __init__(self, spark: SparkSession, kafka: str, folder: Path, batch: int) -> None:
         self._spark, self._kafka, self._folder, self._batch = spark, kafka, folder, batch
+        self._pid = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         self._checkpoints = 0
         self.counted = 0
+
+    def in_turn(self, runs: int) -> tuple[list[_Took], list[_Took]]:
+        """The whole job and the bare count, in every other round the other way about."""
+        own: list[_Took] = []
+        bare: list[_Took] = []
+        sides = [(own, self._metrics), (bare, self._bare)]
+        for number in range(1 - WARM_UP, runs + 1):
+            for took, job in sides if number % 2 else sides[::-1]:
+                took.append(self._timed(job))
+            told = f"run {number} of {runs}" if number > 0 else "warming up"
+            progress.print(f"metrics: {told}: {own[-1].seconds:.1f} s, bare count {bare[-1].seconds:.1f} s")
+        return own[WARM_UP:], bare[WARM_UP:]
+
+    def _timed(self, job: Callable[[], None]) -> _Took:
+        began, cpu = monotonic(), cpu_seconds(self._pid)
+        job()
+        return _Took(monotonic() - began, cpu_seconds(self._pid) - cpu)
 
     def _setting(self, prefix: str, **changes: object) -> live.Setting:
         self._checkpoints += 1
@@ -113,27 +151,23 @@ class _Bench:
         given = {"checkpoint": f"{place}/checkpoint", "history": f"{place}/history", "beginning": "earliest"} | changes
         return live.Setting(self._kafka, taps=f"{prefix}.taps", metrics=f"{prefix}.metrics", **given)  # type: ignore[arg-type]
 
-    def metrics(self) -> float:
-        """Seconds of the whole job, its outputs included."""
+    def _metrics(self) -> None:
+        """The whole job, its outputs included."""
         counted = 0
 
         def see(rows: list[Figures]) -> None:
             nonlocal counted
             counted += sum(row[name] for row in rows if row["broker"] is None for name in _COUNTED)
 
-        began = monotonic()
         live.start(self._spark, self._setting("old", once=True, most=self._batch), see).awaitTermination()
         self.counted = counted
-        return monotonic() - began
 
-    def bare(self) -> float:
-        """Seconds of a job that counts rows by window, and does nothing with that."""
+    def _bare(self) -> None:
+        """A job that counts rows by window, and does nothing with that."""
         setting = self._setting("old", most=self._batch)
-        began = monotonic()
         counts = bare_count(live.read_taps(self._spark, setting), setting)
         query = counts.writeStream.outputMode("append").format("noop").trigger(availableNow=True)
         query.option("checkpointLocation", setting.checkpoint).start().awaitTermination()
-        return monotonic() - began
 
     def live(self, seconds: int, rate: int, seed: int) -> list[float]:
         """How long after its time the figures of each window came."""

@@ -1,8 +1,11 @@
 """Measures what taps cost: the chain of chain.py with rows of all events and of a tenth, beside the same without taps.
 
-Kafka runs on the same machine, so its own work counts, too.
+Two equal chains differ, as their memory happens to lie: so each round has new ones, in another order, and one more
+without taps shows how far equal ones are apart. Kafka runs on the same machine and takes from its cores, as it would
+not elsewhere: so the brokers' own processor time is compared, too.
 """
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import median
@@ -11,21 +14,26 @@ from mercast.broker.local import Local
 from mercast.kafka import Kafka
 from mercast_loadtest.bench import quotes
 from mercast_loadtest.bench.chain import EVENTS, LINE, WARM_UP
-from mercast_loadtest.bench.load import Ends, Run, around_brokers, progress
+from mercast_loadtest.bench.load import Run, around_brokers, progress
 
-SHARES = (1.0, 0.1)
+WITHOUT, AGAIN = "without taps", "without taps, again"
+SAMPLING = {WITHOUT: 0.0, AGAIN: 0.0, "all events": 1.0, "a tenth": 0.1}
+"""By the name of the chain."""
+
+BROKERS = ("1", "2", "3")
 
 
 @dataclass(frozen=True)
-class Share:
-    sampling: float
-    ratio: float
-    """Median over the runs of events a second over those without taps."""
-    ratios: list[float]
+class Side:
+    """A chain, beside the one without taps in the same round."""
+
     events_per_second: float
-    cpu_ratio: float
-    """µs of processor time for each event without taps, over those with them, Kafka's included: what the ratio would be
-    on a machine where nothing else runs."""
+    ratio: float
+    """Median over the rounds of events a second over those without taps."""
+    ratios: list[float]
+    brokers_ratio: float
+    """Likewise, of the brokers' processor time for each event without taps, over that of this chain."""
+    brokers_ratios: list[float]
     cpu_us_per_event: dict[str, float]
     rows_shipped: int
     rows_lost: int
@@ -36,55 +44,72 @@ class Result:
     events_per_second: float
     """Without taps."""
     cpu_us_per_event: dict[str, float]
-    shares: list[Share]
+    sides: dict[str, Side]
     subscriptions: int
     compression: str
+
+
+@dataclass(frozen=True)
+class _Flood:
+    run: Run
+    shipped: int
+    lost: int
+
+    @property
+    def brokers_us(self) -> float:
+        return sum(self.run.cpu_us[name] for name in BROKERS)
 
 
 def measure(*, subscriptions: int, runs: int, seconds: float, seed: int, compression: str = "none") -> Result:
     filters = quotes.filters(subscriptions, seed)
     contents = quotes.contents(quotes.wanted_events(filters, EVENTS, seed))
     asked = {3: [str(filter) for filter in filters]}
-    progress.print("taps: starting Kafka and brokers")
-    with ExitStack() as stack:
-        kafka = stack.enter_context(Kafka(tell=progress.print))
-        chains: dict[float, tuple[Local, Ends]] = {}
-        for share in (0.0, *SHARES):
-            taps = ["--taps", f"kafka://{kafka.address}", "--taps-compression", compression, "--sampling", str(share)]
-            brokers = stack.enter_context(Local(3, LINE, options=taps if share else []))
-            ends = stack.enter_context(around_brokers(brokers, contents, asked))
-            ends.watch("kafka", kafka.pid)
-            ends.flood(WARM_UP)
-            chains[share] = brokers, ends
-        done: dict[float, list[Run]] = {share: [] for share in chains}
+    done: dict[str, list[_Flood]] = {name: [] for name in SAMPLING}
+    with Kafka(tell=progress.print) as kafka:
         for run in range(1, runs + 1):
-            for share, (_, ends) in chains.items():
-                done[share].append(ends.flood(seconds))
-            told = ", ".join(f"{share:.0%}: {some[-1].rate:,.0f}" for share, some in done.items())
-            progress.print(f"taps: run {run} of {runs}: events/s with rows of {told}")
-        shares = [_share(share, done[share], done[0.0], chains[share][0]) for share in SHARES]
-    bare = done[0.0]
-    return Result(median(run.rate for run in bare), _cpu(bare), shares, subscriptions, compression)
+            for name in list(SAMPLING)[:: 1 if run % 2 else -1]:
+                taps = ["--taps", f"kafka://{kafka.address}", "--taps-compression", compression]
+                options = [*taps, "--sampling", str(SAMPLING[name])] if SAMPLING[name] else []
+                done[name].append(_flood(options, kafka.pid, contents, asked, seconds))
+            told = ", ".join(f"{name} {floods[-1].run.rate:,.0f}" for name, floods in done.items())
+            progress.print(f"taps: round {run} of {runs}, events/s: {told}")
+    bare = done.pop(WITHOUT)
+    sides = {name: _side(floods, bare) for name, floods in done.items()}
+    return Result(median(one.run.rate for one in bare), _cpu(bare), sides, subscriptions, compression)
 
 
-def _share(share: float, runs: list[Run], bare: list[Run], brokers: Local) -> Share:
-    ratios = [one.rate / other.rate for one, other in zip(runs, bare, strict=True)]
-    cpu, without = _cpu(runs), _cpu(bare)
-    shipped, lost = (
-        sum(int(broker.metric(f"mercast_tap_rows_{name}_total")) for broker in brokers.brokers.values())
-        for name in ("shipped", "lost")
-    )
-    return Share(
-        sampling=share,
+def _flood(
+    options: list[str], kafka: int, contents: list[bytes], asked: Mapping[int, list[str]], seconds: float
+) -> _Flood:
+    with ExitStack() as stack:
+        brokers = stack.enter_context(Local(3, LINE, options=options))
+        ends = stack.enter_context(around_brokers(brokers, contents, dict(asked)))
+        ends.watch("kafka", kafka)
+        ends.flood(WARM_UP)
+        run = ends.flood(seconds)
+        counted = (_counted(brokers, name) if options else 0 for name in ("shipped", "lost"))
+        return _Flood(run, *counted)
+
+
+def _counted(brokers: Local, name: str) -> int:
+    return sum(int(broker.metric(f"mercast_tap_rows_{name}_total")) for broker in brokers.brokers.values())
+
+
+def _side(floods: list[_Flood], bare: list[_Flood]) -> Side:
+    pairs = list(zip(floods, bare, strict=True))
+    ratios = [one.run.rate / other.run.rate for one, other in pairs]
+    brokers_ratios = [other.brokers_us / one.brokers_us for one, other in pairs]
+    return Side(
+        events_per_second=median(one.run.rate for one in floods),
         ratio=median(ratios),
         ratios=ratios,
-        events_per_second=median(run.rate for run in runs),
-        cpu_ratio=sum(without.values()) / sum(cpu.values()),
-        cpu_us_per_event=cpu,
-        rows_shipped=shipped,
-        rows_lost=lost,
+        brokers_ratio=median(brokers_ratios),
+        brokers_ratios=brokers_ratios,
+        cpu_us_per_event=_cpu(floods),
+        rows_shipped=sum(one.shipped for one in floods),
+        rows_lost=sum(one.lost for one in floods),
     )
 
 
-def _cpu(runs: list[Run]) -> dict[str, float]:
-    return {name: median(run.cpu_us[name] for run in runs) for name in runs[0].cpu_us}
+def _cpu(floods: list[_Flood]) -> dict[str, float]:
+    return {name: median(one.run.cpu_us[name] for one in floods) for name in floods[0].run.cpu_us}

@@ -140,8 +140,8 @@ def chain(
 def taps(
     *,
     subscriptions: int = 1_000,
-    runs: int = 5,
-    seconds: float = 3.0,
+    runs: int = 9,
+    seconds: float = 2.0,
     compression: Literal["none", "gzip", "lz4"] = "none",
     seed: int = 1,
     json: Path | None = None,
@@ -153,7 +153,7 @@ def taps(
     subscriptions
         Stock subscriptions of one client at the far end.
     runs
-        Runs without taps, with rows of all events and of a tenth in turn; medians count.
+        Rounds of new brokers: without taps, the same again, with rows of all events and of a tenth; medians count.
     seconds
         Seconds of each run.
     compression
@@ -372,7 +372,7 @@ def crowd(
 def metrics(
     *,
     rows: int = 2_000_000,
-    runs: int = 3,
+    runs: int = 5,
     seconds: int = 40,
     rate: int = 1_000,
     master: str = "local[2]",
