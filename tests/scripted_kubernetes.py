@@ -38,7 +38,9 @@ def pod(
 
 
 class ScriptedKubernetes:
-    def __init__(self, folder):
+    def __init__(self, folder, tls=None):
+        """`tls` is its side of TLS, if it is to be HTTPS."""
+        self._tls = tls
         self.address = free_addresses(1)[0]
         self.kubeconfig = folder / "kubeconfig.yaml"
         self.kubeconfig.write_text(json.dumps(_kubeconfig(self.address)))
@@ -119,7 +121,7 @@ class ScriptedKubernetes:
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         host, port = self.address.split(":")
-        await web.TCPSite(self._runner, host, int(port), reuse_address=True).start()
+        await web.TCPSite(self._runner, host, int(port), reuse_address=True, ssl_context=self._tls).start()
 
     async def _go(self):
         if self._runner is not None:
@@ -160,7 +162,7 @@ class ScriptedKubernetes:
     async def _door(self, request, handler):
         path = request.path.removeprefix("/api/v1/namespaces/")
         self.asked.append(f"{request.method} {path}" + (" watch" if "watch" in request.query else ""))
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
+        if request.headers.get("Authorization", "").lower() != f"bearer {TOKEN}":
             return _status(401, "Unauthorized")
         kind = path.split("/")[1]
         if kind in self.forbidden:

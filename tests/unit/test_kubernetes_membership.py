@@ -1,15 +1,19 @@
 """Who is in a cluster, as a scripted Kubernetes API tells it: lists, watches, and all that may happen to them."""
 
 import asyncio
+import ssl
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from scripted_kubernetes import ScriptedKubernetes, pod
+from kubernetes.aio.config import incluster_config
+from scripted_kubernetes import TOKEN, ScriptedKubernetes, pod
 
 from mercast.membership import kubernetes
 from mercast.membership.kubernetes import Kubernetes, Me, View
 from mercast.membership.members import Member, Members
 from mercast.membership.pods import MembershipError, broker_id, read_pod
+from mercast.security.certificates import make_ca, make_certificate
+from mercast.security.identity import Identity
 
 PATIENCE = 30.0
 ME = Me(id=0, namespace="a", pod="try-broker-0", number=0, edge=False, ids_per_cluster=100, peer_port=7471)
@@ -153,6 +157,24 @@ def test_an_edge_finds_edges_of_other_namespaces(api):
 def test_labels_of_ones_own(api):
     api.put(pod("x-broker-5", "10.0.0.5", cluster="z", labels={"team": "red"}))
     play(lambda seen: seen.sees({5: "10.0.0.5:7471"}), ME._replace(labels="team=red"))
+
+
+def test_a_pod_asks_by_its_own_credentials(tmp_path, monkeypatch):
+    """Those of its service account, by TLS."""
+    make_ca(tmp_path)
+    make_certificate(tmp_path, "api", Identity("a", "broker"), ["127.0.0.1"])
+    (tmp_path / "token").write_text(TOKEN)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(tmp_path / "api.pem", tmp_path / "api.key")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.pem"))
+    with ScriptedKubernetes(tmp_path, tls) as api:
+        host, port = api.address.split(":")
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+        api.put(SELF, pod("try-broker-1"))
+        play(lambda seen: seen.sees({1: "10.0.0.1:7471"}))
 
 
 # -- what may happen to the API --------------------------------------------------------------------------------------

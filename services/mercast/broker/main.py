@@ -32,6 +32,7 @@ from mercast.broker.reloading import Reloading, Reread
 from mercast.broker.sessions import STOPPED, Session
 from mercast.broker.tapping import tapping
 from mercast.matching import prepare
+from mercast.membership import kubernetes_api
 from mercast.overlay.cluster import NUMBER, place_of
 from mercast.security.state import Security
 from mercast.security.tls import Door
@@ -65,6 +66,8 @@ def run(config: BrokerConfig, reread: Reread | None = None) -> None:
     garbage.seldom()
     if config.matcher == "index":
         _prepare()
+    if config.membership == KUBERNETES:
+        kubernetes_api.prepare()
     try:
         import uvloop
     except ImportError:

@@ -42,6 +42,11 @@ def unreachable(environment: Mapping[str, str] = os.environ) -> str:
     return f"this is no pod of Kubernetes: neither {IN_POD} nor {KUBECONFIG} is set"
 
 
+def prepare() -> None:
+    """Import the library, before there is an event loop that this would hold up."""
+    import kubernetes.aio  # noqa: F401
+
+
 @asynccontextmanager
 async def connected() -> "AsyncIterator[Api]":
     """ApiError, if nobody knows where it is. Nothing is asked yet."""

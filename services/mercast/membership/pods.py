@@ -16,8 +16,8 @@ CLUSTER, CLUSTER_NUMBER, ROLE = "mercast/cluster", "mercast/cluster-number", "me
 
 EDGE = "edge"
 
-PEER = "peer"
-"""The name of the container's port that other brokers connect to."""
+PEER = ("peer", "peers")
+"""Names of the container's port that other brokers connect to."""
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -91,7 +91,7 @@ def _address(pod: dict[str, Any], port: int) -> str:
     ip = pod.get("status", {}).get("podIP", "")
     for container in pod.get("spec", {}).get("containers") or ():
         for one in container.get("ports") or ():
-            if one.get("name") == PEER:
+            if one.get("name") in PEER:
                 port = one["containerPort"]
     return ip and (f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}")
 
