@@ -46,6 +46,7 @@ _SETTINGS = {
     "log.segment.bytes": 67_108_864,  # retention goes by whole segments
     "broker.session.timeout.ms": 3_000,  # how long it waits for itself after it was killed
     "broker.heartbeat.interval.ms": 500,
+    "metadata.max.idle.interval.ms": 60_000,  # else it writes twice a second that nothing happens
     "num.network.threads": 2,
     "num.io.threads": 4,
 }
