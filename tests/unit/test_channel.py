@@ -368,13 +368,17 @@ def test_a_peer_that_is_told_anew_is_waited_for_as_before_and_so_is_the_other(be
 # -- the window of seen events -----------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.integers(1, 60)))
-def test_within_the_window_an_event_is_new_once(sequences):
-    window, seen = SeenWindow(size=100), set()
-    for sequence in sequences:
-        expected = Seen.REPEAT if sequence in seen else Seen.NEW
-        assert window.see(EventId(1, 1, sequence)) is expected
-        seen.add(sequence)
+@given(st.lists(st.lists(st.integers(0, 60), max_size=8) | st.sets(st.integers(0, 60)).map(sorted)))
+def test_within_the_window_an_event_is_new_once(batches):
+    """However many come at once, in order or not, with gaps or without."""
+    window, seen = SeenWindow(size=20), set()
+    for sequences in batches:
+        expected = []
+        for sequence in sequences:
+            stale = seen and sequence <= max(seen) - 20
+            expected.append(Seen.STALE if stale else Seen.REPEAT if sequence in seen else Seen.NEW)
+            seen.add(sequence)
+        assert window.see_all([EventId(1, 1, sequence) for sequence in sequences]) == expected
 
 
 def test_what_is_older_than_the_window_or_the_incarnation_is_stale():

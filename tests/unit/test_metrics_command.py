@@ -1,4 +1,4 @@
-"""`mercast metrics` and `taps init`, given what it cannot work with: a sentence says what would be right, before Spark is started."""
+"""`mercast metrics` and `taps init`, given what they cannot work with: a sentence says what would be right, at once."""
 
 import pytest
 

@@ -7,7 +7,7 @@ event older than the window cannot be told from a repeat and is dropped as stale
 from collections.abc import Sequence
 from enum import Enum
 from itertools import groupby
-from operator import itemgetter
+from operator import itemgetter, lt
 
 from mercast.content.event import EventId
 
@@ -60,6 +60,14 @@ class SeenWindow:
         if sequences == tuple(range(after, after + count)):  # the usual case, in one step
             bits = (bits << count | (1 << count) - 1) & self._all
             self._windows[source] = incarnation, highest + count, bits
+            return [Seen.NEW] * count
+        if highest < sequences[0] and all(map(lt, sequences, sequences[1:])):  # with gaps, as samples have
+            last, ones = sequences[-1], 0
+            for sequence in sequences:
+                if last - sequence < self._size:
+                    ones |= 1 << last - sequence
+            bits = (bits << min(last - highest, self._size) | ones) & self._all
+            self._windows[source] = incarnation, last, bits
             return [Seen.NEW] * count
         answers: list[Seen] = []
         for sequence in sequences:
