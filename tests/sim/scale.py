@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -40,13 +41,13 @@ class Counting(Simulator):
         super().__init__(*args, **kwargs)
         self.sent = Counter()
         self.longest = 0
+        self._cluster = cache(lambda one, other: self.brokers[one].clusters[place_of(self.address(one, other))].number)
 
     def _send(self, one, other, messages):
-        place = place_of(self.address(one, other))
-        self.sent[self.brokers[one].clusters[place].number] += len(messages)
+        self.sent[self._cluster(one, other)] += len(messages)
         for message in messages:
-            if isinstance(message, Forward):
-                self.longest = max(self.longest, len(message.destinations) // ENTRY)
+            if type(message) is Forward and len(message.destinations) > ENTRY * self.longest:
+                self.longest = len(message.destinations) // ENTRY
         super()._send(one, other, messages)
 
 
@@ -85,9 +86,10 @@ class World:
     def publish(self, events, shown=lambda some: some):
         """How many deliveries were due."""
         due, simulator = 0, self.simulator
+        wanted = Counter(price for least in self.wants.values() for price in range(least, least + WANTED))
         for number in shown(range(events)):
             price = self.rng.randrange(PRICES)
-            due += sum(least <= price < least + WANTED for least in self.wants.values())
+            due += wanted[price]
             simulator.do(self.rng.choice(self.publishers), Publish("p", 3 + number, "quote", {"price": price}, 0))
             simulator.run(simulator.now + 0.001)
         simulator.run(simulator.now + 5)

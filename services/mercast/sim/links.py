@@ -22,6 +22,9 @@ class Noise(NamedTuple):
     reordering: float = 0.0
 
 
+QUIET = Noise()
+
+
 class Clock(NamedTuple):
     """A broker's clock: it starts off by some seconds, and goes too fast or too slow."""
 
@@ -49,7 +52,7 @@ class Link:
         """What the end that sends says of it in its record."""
         self.cut = False
         """Everything is lost, and neither end is told."""
-        self.noise = Noise()
+        self.noise = QUIET
         self._free_at = 0.0
         """When the last message has left: they do not overtake each other."""
 

@@ -32,7 +32,7 @@ from mercast.routing import recording
 from mercast.routing.core import Core
 from mercast.sim.addresses import address
 from mercast.sim.costs import Cost, free
-from mercast.sim.links import Clock, Link, Noise, count_of
+from mercast.sim.links import QUIET, Clock, Link, Noise, count_of
 
 ARRIVALS, DEADLINES = 0, 1
 """Priorities: what arrives at the very moment of a deadline is in time."""
@@ -40,8 +40,6 @@ ARRIVALS, DEADLINES = 0, 1
 
 Lay: TypeAlias = Callable[[int, int], Link]
 """Gives the link from one broker to another, such as one over a physical network (sim/physical.py)."""
-
-_TRUE = Clock()
 
 _LATENCY = 0.01
 """Seconds, of links that brokers open."""
@@ -244,7 +242,8 @@ class Simulator:
         if core is None:
             self._queues.pop(broker, None)
             return
-        now = self._clock(broker).shows(self.now)
+        clock = self._clocks.get(broker)
+        now = clock.shows(self.now) if clock else self.now
         effects, seconds = self._cost(core, now, stimulus)
         if broker in self._record:
             self._record[broker](recording.entry(now, stimulus, effects))
@@ -264,11 +263,10 @@ class Simulator:
 
         self.at(self.now + seconds, lambda: self._when_awake(broker, done))
 
-    def _clock(self, broker: int) -> Clock:
-        return self._clocks.get(broker, _TRUE)
-
     def _schedule_tick(self, broker: int, core: Core) -> None:
-        deadline = self._clock(broker).time_of(core.next_deadline())
+        deadline, clock = core.next_deadline(), self._clocks.get(broker)
+        if clock:
+            deadline = clock.time_of(deadline)
         if deadline < self._tick_at[broker]:
             self._tick_at[broker] = deadline
             self.at(deadline, lambda: self._tick(broker, core, deadline), DEADLINES)
@@ -321,7 +319,7 @@ class Simulator:
         self.messages_sent += count_of(messages)
         if link.cut:
             return
-        if link.noise == Noise():
+        if link.noise == QUIET:
             self.at(link.arrival(self.now, messages), lambda: self._arrive(one, other, connection, messages))
             return
         for message in messages:

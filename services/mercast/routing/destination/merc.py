@@ -167,7 +167,7 @@ class MERC(ListRouting):
             place.carriers.forget_picks()
         changed = {peer for peer in peers if self.is_there(peer) != (peer in self._there)}
         self._there ^= changed
-        for peer in sorted(changed & self.exchange.said.keys()):
+        for peer in sorted(peer for peer in changed if self.exchange.said.get(peer)):  # and it has said anything
             place, said = self.places[place_of(peer)], self.exchange.said[peer]
             advertised, subscribed = (
                 sorted({_read(key, peer & NUMBER)[0] for key, value in said.items() if isinstance(value, kind)})

@@ -98,12 +98,12 @@ def _said(origin: Origin, telling: Telling) -> Local | Carried:
     return Carried(origin, telling.crossed) if telling.crossed else origin[1]
 
 
+@lru_cache(maxsize=65_536)
 def order(crossed: Crossed) -> tuple[int, int, Crossed]:
     """Of ways, the best first: across the fewest clusters; of as many, by a sum, which is the same from either end. So
     events, which follow subscriptions, go by the way that advertisements came."""
     return len(crossed), sum(map(_weight, crossed)), crossed
 
 
-@lru_cache(maxsize=65_536)
 def _weight(cluster: int) -> int:
     return int.from_bytes(blake2b(b"%d" % cluster, digest_size=8).digest())
