@@ -4,6 +4,7 @@ Clusters are random regular overlays; two brokers of each are its edges, and all
 ten has a publisher, each has a subscriber of a hundredth of what is published.
 """
 
+import gc
 import random
 import resource
 import sys
@@ -117,6 +118,7 @@ def main(clusters, size, events):
     began, worked = time.perf_counter(), time.process_time()
     world = World(clusters, size)
     world.load(lambda some: track(some, f"{clusters * size:,} brokers ask"))
+    gc.freeze()  # all of it is there until the end: nobody needs to look for garbage among millions of objects
     loaded = time.perf_counter()
     due = world.publish(events, lambda some: track(some, f"{events:,} events"))
     ended = time.perf_counter()
