@@ -31,11 +31,11 @@ $(READY): requirements.lock pyproject.toml
 
 test: $(READY) lint  ## everything: lint, types, import contract, all tests
 	@rm -rf $(TAPS)
-	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
-	$(TAPPED) $(BIN)/pytest -n 2 --dist worksteal -m spark
+	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/streaming
+	$(TAPPED) $(BIN)/pytest -n 2 --dist loadgroup tests/streaming
 
 test-quick: $(READY)  ## the tests without the slow ones (some minutes)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" --ignore tests/streaming
 
 lint: $(READY)  ## ruff, mypy, import contract
 	$(BIN)/ruff check .

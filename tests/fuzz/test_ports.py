@@ -29,8 +29,8 @@ from fuzz.target import MIB, Target
 from mercast.wire.frames import Kind, frame
 
 SEED = "fixed"
-ROUNDS = 3
-FRAMES = 10_000
+ROUNDS = 1
+FRAMES = 4_000
 
 
 @pytest.mark.slow

@@ -67,13 +67,13 @@ def or_damaged(valid):
     return bodies | damaged_bytes(valid)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(or_damaged(publishes))
 def test_publish(body):
     quietly(requests.read_publish, "c.1", body, 1)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(or_damaged(arrivals))
 def test_event(body):
     quietly(replies.read_event, body)
@@ -97,7 +97,7 @@ def test_versions(theirs):
     assert version is None or (version == 1 and theirs[0] <= 1 <= theirs[1])
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(requested, st.data())
 def test_requests(valid, data):
     kind, body = valid[4], valid[5:]
@@ -113,7 +113,7 @@ def test_requests(valid, data):
         core.handle(2.0, Publish("p.1", 99, "quote", {"a": 3, "x": 1}, 1))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sampled_from([Kind.FORWARD, Kind.MESSAGE, Kind.ORGANISE, 99]), bodies)
 def test_messages_of_random_bytes(kind, body):
     quietly(decode_message, kind, body, ME)
@@ -173,7 +173,7 @@ def cut(data, cuts):
     return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(streams, st.lists(st.integers(0, 300), max_size=20))
 def test_the_same_frames_however_the_stream_is_cut(said, cuts):
     framing = Framing()
@@ -183,7 +183,7 @@ def test_the_same_frames_however_the_stream_is_cut(said, cuts):
     assert [got for at in range(len(data)) for got in framing.feed(data[at : at + 1])] == said
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.binary(max_size=40), max_size=10))
 def test_any_bytes_are_frames_or_an_error(pieces):
     framing = Framing(1000)
@@ -279,7 +279,7 @@ def let_in(kind, bodies):
     return [message for body in bodies if (message := quietly(decode_message, kind, body, ME)) is not None]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(damaged_plain() | plain_messages.map(lambda message: encode_message(message)[5:]), max_size=3))
 def test_damaged_messages_make_no_broker_stumble(bodies):
     take_in(let_in(Kind.MESSAGE, bodies))
@@ -288,7 +288,7 @@ def test_damaged_messages_make_no_broker_stumble(bodies):
 ORGANISING = Settings(organise="carried", organise_every=1.0)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(organising, max_size=6), st.booleans())
 def test_what_is_said_to_move_links_makes_no_broker_stumble(said, as_seen):
     """By neighbours of the same view, or of another; before, within and after a step of its own."""
@@ -308,7 +308,7 @@ def test_what_is_said_to_move_links_makes_no_broker_stumble(said, as_seen):
 forward_bodies = forwards.map(lambda forward: encode_message(forward)[5:])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(damaged_bytes(forward_bodies) | forward_bodies, max_size=3))
 def test_damaged_forwards_make_no_broker_stumble(bodies):
     take_in(let_in(Kind.FORWARD, bodies))

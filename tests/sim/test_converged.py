@@ -59,8 +59,8 @@ COVERING = replace(QUIET, covering=True)
 @pytest.mark.parametrize(
     ("strategy", "settings", "brokers"),
     [
-        (DDBR, QUIET, 50),
-        (FBR, QUIET, 50),
+        (DDBR, QUIET, 25),
+        (FBR, QUIET, 25),
         (FBR, COVERING, 12),
         (Flooding, QUIET, 12),
         (Unicast, QUIET, 12),

@@ -14,7 +14,7 @@ from mercast.routing.filtering.fbr import FBR
 from mercast.sim.journeys import Step, run, travel
 from mercast.workloads import Stock
 
-BROKERS, EVENTS, LINK = 8, 150, 0.001
+BROKERS, EVENTS, LINK = 8, 80, 0.001
 
 
 def overlay(strategy):

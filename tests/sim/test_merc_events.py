@@ -11,7 +11,7 @@ from mercast.routing.destination.ways import Ways
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_events_reach_exactly_who_wants_them_once(shape, seed):
     homes, links = SHAPES[shape]
     simulator = start(homes, links, seed)

@@ -29,7 +29,7 @@ def of_slow_links(homes, seed):
     return simulator
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("homes", "links", "publisher", "subscribers"),
     [(*TWO, 103, (102, 203)), (*TWO, 100, (102, 203)), (*ONE, 1, (2, 3))],
@@ -69,7 +69,7 @@ CLUSTERS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("shape", CLUSTERS)
 def test_what_waited_for_the_only_edge_is_carried_when_it_is_back(shape, seed):
     homes, links, edge, publisher, subscribers, away = CLUSTERS[shape]

@@ -28,7 +28,7 @@ def seeds(count, quick):
 # -- links alone: many seeds -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", seeds(12, 4))
+@pytest.mark.parametrize("seed", seeds(6, 3))
 def test_it_comes_to_rest_and_is_connected_and_within_the_limit_at_every_moment(seed):
     links = Links(seed)
     links.run_to_rest()
@@ -49,7 +49,7 @@ def test_paths_become_shorter():
     assert after < 0.85 * before
 
 
-@pytest.mark.parametrize("seed", seeds(8, 3))
+@pytest.mark.parametrize("seed", seeds(4, 2))
 def test_nor_does_it_matter_that_nobody_waits_for_its_turn(seed):
     links = Links(seed)
     links.all_at_once = True
@@ -57,7 +57,7 @@ def test_nor_does_it_matter_that_nobody_waits_for_its_turn(seed):
     assert links.problems() == []
 
 
-@pytest.mark.parametrize("seed", seeds(10, 4))
+@pytest.mark.parametrize("seed", seeds(5, 3))
 def test_messages_that_are_lost_doubled_and_late_change_nothing_of_that(seed):
     """No link is lost: so it must stay connected, and no broker may have a link too many, at every moment."""
     links = Links(seed, misses=40)
@@ -68,7 +68,7 @@ def test_messages_that_are_lost_doubled_and_late_change_nothing_of_that(seed):
     assert links.problems() == []
 
 
-@pytest.mark.parametrize("seed", seeds(12, 4))
+@pytest.mark.parametrize("seed", seeds(6, 3))
 def test_after_faults_in_the_midst_of_steps_all_are_connected_again(seed):
     links = Links(seed)
     links.trouble(40)
@@ -76,7 +76,7 @@ def test_after_faults_in_the_midst_of_steps_all_are_connected_again(seed):
     assert links.problems() == []
 
 
-@pytest.mark.parametrize("seed", seeds(6, 2))
+@pytest.mark.parametrize("seed", seeds(3, 2))
 def test_whoever_is_left_when_brokers_are_gone_for_good_is_connected_as_far_as_the_overlay_was_built(seed):
     links = Links(seed)
     links.run_to_rest()

@@ -1,5 +1,5 @@
-"""One Spark and one Kafka for all tests of a process. They are marked `spark`, and run after all others.
-A second process has its own: Spark plans on one core what the other could do meanwhile."""
+"""Tests that need Spark are marked `spark`, and run after all others, in two processes: one has a Spark that its tests
+share, the other those that start Spark as a command (`COMMANDS`), and none of its own. Each has a Kafka."""
 
 import os
 from contextlib import ExitStack
@@ -22,11 +22,14 @@ MARKS = (
 )
 
 
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            for mark in MARKS:
-                item.add_marker(mark)
+COMMANDS = {"test_audit_command.py", "test_compare.py", "test_demo_whole.py", "test_job_killed.py"}
+
+
+def pytest_itemcollected(item):
+    if Path(__file__).parent in item.path.parents:
+        group = "commands" if item.path.name in COMMANDS else "shared"
+        for mark in (*MARKS, pytest.mark.xdist_group(group)):
+            item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")

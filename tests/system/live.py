@@ -19,6 +19,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import audited
+import commands
 
 from mercast.broker.addresses import CLIENT_PORT
 from mercast.broker.local import Local
@@ -227,7 +228,9 @@ def end(process, by=signal.SIGTERM):
 
 
 def mercast(*arguments, **how):
-    """A command, run to its end."""
+    """A command, run to its end: in an environment or a folder of its own, if one is given."""
+    if arguments[0] in commands.LOADED and how.keys() <= {"input"}:
+        return commands.run(*arguments, **how)
     how = {"capture_output": True, "text": True, "timeout": _COMMAND_WITHIN, "check": False} | how
     return subprocess.run([sys.executable, "-m", "mercast", *map(str, arguments)], **how)
 

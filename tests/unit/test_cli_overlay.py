@@ -3,11 +3,10 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 
 import pytest
+from commands import run
 from observed import Link, Member, Pair, Session, StandIn, answering, served
 from sim.clusters import backbone, start
 
@@ -20,14 +19,7 @@ from mercast.protocol.messages import Record
 
 
 def overlay(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "mercast.cli", "overlay", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-        env=os.environ | environment,
-    )
+    return run("overlay", *arguments, env=os.environ | environment)
 
 
 def lines(text):

@@ -5,12 +5,7 @@ import subprocess
 import sys
 
 import pytest
-
-
-def mercast(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "mercast.cli", *arguments], capture_output=True, text=True, timeout=200, check=False
-    )
+from commands import run as mercast
 
 
 def test_help_names_the_commands():

@@ -10,7 +10,7 @@ from mercast.content.evaluate import evaluate
 from mercast.content.expression import And, Not, Or
 from mercast.content.like import compile_like
 
-many = settings(max_examples=400)
+many = settings(max_examples=200)
 
 
 @many

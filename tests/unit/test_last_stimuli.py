@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 import typing
 
+import commands
 import pytest
 
 from mercast.broker.broker import Broker
@@ -189,9 +188,7 @@ def test_lab_replay_says_what_it_is(tmp_path):
     def lab(lines):
         file = tmp_path / "stimuli.jsonl"
         file.write_text("".join(f"{line}\n" for line in lines))
-        done = subprocess.run(
-            [sys.executable, "-m", "mercast", "lab", "replay", str(file)], capture_output=True, text=True, check=False
-        )
+        done = commands.run("lab", "replay", file)
         return done.returncode, done.stdout, done.stderr.replace(str(file), "FILE")
 
     whole = list(run(*SOME).last_stimuli.lines())

@@ -48,7 +48,7 @@ def hops(topology, rates):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(world=worlds())
 def test_every_step_keeps_the_overlay_connected_and_the_degrees_within_the_limit(rule, world):
     topology, rates, most_links = world
@@ -67,7 +67,7 @@ def test_every_step_keeps_the_overlay_connected_and_the_degrees_within_the_limit
             topology = after
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(worlds(), st.integers(1, 3))
 def test_by_the_rule_carried_an_overlay_comes_to_rest_and_is_no_worse(world, asks):
     topology, rates, most_links = world
@@ -81,7 +81,7 @@ def test_by_the_rule_carried_an_overlay_comes_to_rest_and_is_no_worse(world, ask
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(world=worlds())
 def test_the_same_overlay_and_traffic_give_the_same_steps(rule, world):
     topology, rates, most_links = world
@@ -89,7 +89,7 @@ def test_the_same_overlay_and_traffic_give_the_same_steps(rule, world):
     assert first == second
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(worlds())
 def test_what_brokers_count_is_what_passes_them(world):
     topology, rates, _ = world
@@ -124,7 +124,7 @@ def test_gains_and_loses_are_the_papers():
     assert organiser.quota == Quota(8, 6)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(worlds())
 def test_loses_are_the_longer_paths_without_the_link(world):
     topology, rates, most_links = world

@@ -43,7 +43,7 @@ def play(covering, updates):
     return present, passed
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(updates(subscriptions))
 def test_what_no_other_covers_is_passed_on_and_of_equals_the_first(updates):
     covering = Covering(covers)
@@ -71,7 +71,7 @@ def test_under_any_relation_what_is_hidden_is_covered_by_a_chain_to_what_is_pass
     assert all((passed[covering.root(key)], one) in chain for key, one in present.items())
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(alike | conjunctions | filters, min_size=3, max_size=6))
 def test_to_cover_is_transitive(filters):
     """Why the choice does not depend on history."""

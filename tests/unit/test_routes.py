@@ -79,7 +79,7 @@ def test_next_hops_lie_on_shortest_paths(topology):
 
 
 @pytest.mark.parametrize("rule", ["paper", "covering"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(overlays(), st.data())
 def test_every_destination_gets_its_entries_once_and_no_broker_a_second_copy(rule, topology, data):
     source = data.draw(st.sampled_from(topology.brokers))
@@ -91,7 +91,7 @@ def test_every_destination_gets_its_entries_once_and_no_broker_a_second_copy(rul
     assert source not in received
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(overlays(), st.data())
 def test_covering_never_uses_more_next_hops_at_the_source(topology, data):
     source = data.draw(st.sampled_from(topology.brokers))

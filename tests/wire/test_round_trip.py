@@ -133,7 +133,7 @@ def read_or_none(read, *what):
         return None
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(st.tuples(contents.flatmap(damaged), st.binary(max_size=3)), min_size=1, max_size=4))
 def test_many_contents_are_read_as_each_of_them_is(written):
     many = read_contents([before + one for one, before in written], [len(before) for _, before in written])
@@ -197,7 +197,7 @@ def can_be_matched(packet):
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(stamped.flatmap(damaged), min_size=1, max_size=4))
 def test_many_packets_are_read_as_each_of_them_is(parts):
     """What cannot be read, or matched, is left out of them."""
@@ -335,7 +335,7 @@ def test_the_newest_version_that_both_speak(theirs, mine, chosen):
 # -- brokers -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(organising)
 def test_what_is_said_to_move_links(message):
     kind, body = only(encode_message(message))
@@ -348,7 +348,7 @@ def test_messages(message):
     assert (kind, decode_message(kind, body, 1)) == (Kind.MESSAGE, message)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(forwards, st.integers(0, 9))
 def test_forwards(forward, me):
     kind, body = only(encode_message(forward))
@@ -365,7 +365,7 @@ def test_forwards(forward, me):
 A, B, C = 1, 2, 3
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(packets, min_size=1, max_size=4).map(tuple), notes, st.integers(0, 0xFFFF), st.data())
 def test_an_event_passes_an_intermediate_broker_untouched(packets, note, hops, data):
     sent = Forward(pack([C, 7, 8]), hops, packets, note, any(packet.traced for packet in packets))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from commands import run
 from scripted_broker import PATIENCE, Broker, event
 
 from mercast.cli.asking import parse_value, write_value
@@ -29,10 +30,7 @@ def command(broker, *arguments):
 
 
 def mercast(broker, *arguments, stdin=""):
-    typed, environment = command(broker, *arguments)
-    return subprocess.run(
-        typed, env=environment, input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    return run(*arguments, env=command(broker)[1], input=stdin)
 
 
 def started(broker, *arguments):
