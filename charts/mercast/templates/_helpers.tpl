@@ -81,9 +81,9 @@ annotations:
 
 {{/* What all pods have. `account` is given to those that speak with the Kubernetes API. */}}
 {{- define "mercast.pod" -}}
-{{- with .account }}
+{{- with .account -}}
 serviceAccountName: {{ . }}
-{{- end }}
+{{ end -}}
 automountServiceAccountToken: {{ not (empty .account) }}
 # Variables of a Service that is called mercast would be taken for configuration.
 enableServiceLinks: false
@@ -179,27 +179,27 @@ capabilities: {drop: [ALL]}
 
 {{/* A client's part: the token and the CA, as environment, mount and volume. */}}
 {{- define "mercast.clientEnv" -}}
-{{- if include "mercast.tokens" . }}
+{{- if include "mercast.tokens" . -}}
 - name: MERCAST_TOKEN
   valueFrom: {secretKeyRef: {name: {{ include "mercast.tokensSecret" . }}, key: token}}
-{{- end }}
+{{ end -}}
 {{- include "mercast.caEnv" . }}
 {{- end -}}
 
 {{- define "mercast.caEnv" -}}
-{{- if include "mercast.tls" . }}
+{{- if include "mercast.tls" . -}}
 - {name: MERCAST_CA, value: /etc/mercast/tls/ca.crt}
 {{- end }}
 {{- end -}}
 
 {{- define "mercast.caMount" -}}
-{{- if include "mercast.tls" . }}
+{{- if include "mercast.tls" . -}}
 - {name: tls, mountPath: /etc/mercast/tls, readOnly: true}
 {{- end }}
 {{- end -}}
 
 {{- define "mercast.caVolume" -}}
-{{- if include "mercast.tls" . }}
+{{- if include "mercast.tls" . -}}
 - name: tls
   secret:
     secretName: {{ include "mercast.tlsSecret" (dict "root" . "role" "broker") }}

@@ -1,0 +1,222 @@
+"""The chart: what it renders is valid, always the same, hardened, and understood by brokers; mistakes are told."""
+
+import os
+import re
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from charts.rendering import CHART, VALUES, VERSIONS, WITHOUT_SCHEMA, helm, objects, pods, refused, rendered
+
+from mercast.broker.config import BrokerConfig, load
+from mercast.broker.config_schema import put_into
+
+HERE = Path(__file__).parent
+NAMED = {file.stem: file for file in VALUES}
+GOLDEN = ("default", "production")
+
+all_values = pytest.mark.parametrize("values", VALUES, ids=lambda file: file.stem)
+
+
+def test_helm_finds_nothing_to_say():
+    done = helm("lint", "--strict", "--kube-version", VERSIONS[-1], str(CHART))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@all_values
+def test_kubernetes_accepts_what_is_rendered(values, version):
+    kinds = set()
+    for one in objects(values, version):
+        kinds.add(one["kind"])
+        if one["kind"] not in WITHOUT_SCHEMA:
+            kubernetes_validate.validate(one, version, strict=True)
+    assert "StatefulSet" in kinds
+
+
+@all_values
+def test_rendered_twice_it_is_the_same(values):
+    again = helm("template", "mercast", str(CHART), "-n", "a", "--kube-version", VERSIONS[-1], "-f", str(values))
+    assert again.stdout == rendered(values)
+
+
+@all_values
+def test_no_two_things_have_one_name(values):
+    names = [
+        (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+        for one in objects(values)
+    ]  # fmt: skip
+    assert len(names) == len(set(names))
+    assert all(namespace for _, namespace, _ in names)
+
+
+@all_values
+def test_every_pod_is_hardened(values):
+    found = pods(values)
+    assert found
+    for name, spec in found:
+        inside = spec["securityContext"]
+        assert inside["runAsNonRoot"] is True, name
+        assert inside["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert spec["enableServiceLinks"] is False, name
+        assert spec["automountServiceAccountToken"] == ("serviceAccountName" in spec), name
+        for container in spec["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }, name
+            mounted = {mount["name"] for mount in container["volumeMounts"]}
+            assert mounted >= {volume["name"] for volume in spec["volumes"]}, name
+
+
+@all_values
+def test_brokers_understand_their_configuration(values, tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.setenv("POD_NAMESPACE", "a")
+    monkeypatch.setenv("POD_IP", "10.1.2.3")
+    found = [one for one in objects(values) if "broker.yaml" in one.get("data", {})]
+    assert found
+    for one in found:
+        monkeypatch.setenv("POD_NAME", f"{one['metadata']['name']}-0")
+        file = tmp_path / "broker.yaml"
+        file.write_text(one["data"]["broker.yaml"])
+        config = load(file, {})
+        assert config.cluster == one["metadata"]["labels"]["mercast/cluster"]
+        assert bool(config.joins) == one["metadata"]["name"].endswith("-edge")
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_files(name):
+    """REWRITE=1 makes them anew: read the difference before you commit it."""
+    golden = HERE / f"golden/{name}.yaml"
+    if os.environ.get("REWRITE"):
+        golden.write_text(rendered(NAMED[name]))
+    assert rendered(NAMED[name]) == golden.read_text()
+
+
+def test_the_schema_knows_the_configuration_of_brokers():
+    """`make docs` makes it anew."""
+    file = CHART / "values.schema.json"
+    assert put_into(file.read_text()) == file.read_text()
+
+
+def test_every_value_has_a_place_in_the_values_and_the_other_way_round():
+    """What the schema allows beyond them is of pods, and told there."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
+    assert values.keys() | {"global"} == schema["properties"].keys()
+    pod = values["brokers"].keys() - {"replicas"}
+    for name, one in values.items():
+        known = schema["properties"][name].get("properties")
+        if known and one:
+            assert set(known) - pod == one.keys() - pod, name
+
+
+def test_nothing_but_whole_objects_in_the_schema():
+    """Else a word that is misspelt would be passed over."""
+    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
+    places = [schema]
+    while places:
+        place = places.pop()
+        if "properties" in place:
+            assert place["additionalProperties"] is False
+            places += place["properties"].values()
+        places += place.get("definitions", {}).values()
+        places += [place["items"]] if "items" in place else []
+
+
+MISTAKES = {
+    "broker: {replicas: 3}": "additional properties 'broker' not allowed",
+    "brokers: {replica: 3}": "at '/brokers': additional properties 'replica' not allowed",
+    "brokers: {replicas: 0}": "at '/brokers/replicas': minimum: got 0, want 1",
+    "brokers: {replicas: three}": "at '/brokers/replicas': got string, want integer",
+    "strategy: magic": "at '/strategy': value must be one of 'ddbr', 'merc',",
+    "cluster: {name: Orders}": "at '/cluster/name': 'Orders' does not match pattern",
+    "clusters: [{name: a}]": "at '/clusters/0': missing property 'number'",
+    "config: {listen: 0.0.0.0:1}": "at '/config': additional properties 'listen' not allowed",
+    "config: {max_client: 5}": "at '/config': additional properties 'max_client' not allowed",
+    "config: {max_clients: 0}": "at '/config/max_clients': minimum: got 0, want 1",
+    "config: {link_queue_bytes: 5}": "at '/config/link_queue_bytes': minimum: got 5, want 4,194,304",
+    "config: {log_level: loud}": "at '/config/log_level': value must be one of 'debug', 'info',",
+    "security: {tls: {mode: none}}": "at '/security/tls/mode': value must be one of 'job', 'certManager', 'secret', 'off'",
+    "kafka: {address: kafka://k:9092}": "at '/kafka/address': 'kafka://k:9092' does not match pattern",
+    "backbone: {seeds: [other]}": "at '/backbone/seeds/0': 'other' does not match pattern",
+    "metrics: {executors: {memory: much}}": "at '/metrics/executors/memory': 'much' does not match pattern",
+    "clusters: [{name: a, number: 1}, {name: b, number: 1}]": "clusters: two of them have the number 1",
+    "clusters: [{name: a, number: 1}, {name: a, number: 2}]": "clusters: two of them have the name a",
+    "clusters: [{name: b, number: 1}]": "none of them is in the release's namespace, a",
+    "cluster: {number: 1000}": "that is the backbone, which has a name and a number of its own",
+    "cluster: {number: 400}": "gives brokers numbers above 32766",
+    "brokers: {replicas: 99}": "99 brokers and 2 edges are more than idsPerCluster, 100",
+    "strategy: ddbr": "strategy ddbr knows one cluster only: use merc, or set edges.replicas to 0",
+    "kafka: {address: 'k:1', singleNode: {enabled: true}}": "give the address of your own, or singleNode.enabled, not both",
+    "metrics: {enabled: true}": "give kafka.address, or kafka.singleNode.enabled",
+    "metrics: {executors: {enabled: true}}": "give metrics.checkpoint on a file system that all reach",
+    "security: {tls: {mode: certManager}}": "security.tls.issuer.name must name the Issuer or ClusterIssuer",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("values", MISTAKES)
+def test_mistakes_are_told(values):
+    assert MISTAKES[values] in refused(values)
+
+
+def test_what_may_be_read_and_written_by_whom():
+    """Brokers read pods; only the job has to do with Secrets, with few by name; only the driver of Spark makes pods."""
+    rights = {
+        (one["metadata"]["namespace"], one["metadata"]["name"], *rule["resources"], *rule["verbs"])
+        for values in ("clusters", "executors")
+        for one in objects(NAMED[values])
+        if one["kind"] == "Role"
+        for rule in one["rules"]
+    }
+    brokers = [("mercast-members", "pods", "get", "list", "watch")]
+    job = [("mercast-secrets", "secrets", "create"), ("mercast-secrets", "secrets", "get", "update", "patch")]
+    spark = [
+        ("mercast-metrics", "pods", "get", "list", "watch", "create", "delete", "deletecollection", "patch"),
+        ("mercast-metrics", "configmaps", "get", "list", "create", "delete", "deletecollection"),
+    ]
+    assert rights == {("a", *one) for one in (*brokers, *job, *spark)} | {("b", *one) for one in (*brokers, *job)}
+    assert "ClusterRole" not in {one["kind"] for values in VALUES for one in objects(values)}
+
+
+def test_the_ca_is_for_the_job_alone():
+    for values in VALUES:
+        for name, spec in pods(values):
+            assert "mercast-ca" not in str(spec), name
+    named = {
+        one["metadata"]["namespace"]: one["rules"][1]["resourceNames"]
+        for one in objects(NAMED["clusters"])
+        if one["kind"] == "Role" and one["metadata"]["name"] == "mercast-secrets"
+    }
+    others = ["mercast-broker-tls", "mercast-edge-tls", "mercast-tokens"]
+    assert named == {"a": [*others, "mercast-ca"], "b": others}
+
+
+def test_the_time_to_leave_is_enough():
+    specs = dict(pods(NAMED["production"]))
+    spec = specs["StatefulSet/mercast-broker"]
+    sleeps = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert spec["terminationGracePeriodSeconds"] > sleeps + 20.5
+    assert BrokerConfig.model_fields["drain_seconds"].default == 5  # which the chart takes for granted
+    assert dict(pods(NAMED["default"]))["StatefulSet/mercast-broker"]["terminationGracePeriodSeconds"] == 3 + 5 + 10
+
+
+def test_the_version_of_the_chart_is_that_of_mercast():
+    from mercast import __version__
+
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_documents_name_what_there_is():
+    documents = (CHART.parents[1] / "docs/kubernetes.md").read_text() + (CHART.parents[1] / "docs/operations.md").read_text()
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    for path in set(re.findall(r"`((?:brokers|edges|backbone|security|kafka|metrics|monitoring|networkPolicy|load|test)\.[\w.]+)`", documents)):
+        place = values
+        for word in path.split("."):
+            assert word in place, path
+            place = place[word]
