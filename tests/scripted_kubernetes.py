@@ -47,7 +47,7 @@ class ScriptedKubernetes:
         self.asked = []
         """What was asked for, in order: method and path, with a mark for a watch."""
         self.forbidden = set()
-        """Kinds of things that nobody may have."""
+        """Kinds of things, or paths, that nobody may have."""
         self.secrets = {}
         self.on_create = lambda _namespace, _secret: None
         """Called before a Secret is made: somebody else may be faster."""
@@ -165,7 +165,7 @@ class ScriptedKubernetes:
         if request.headers.get("Authorization", "").lower() != f"bearer {TOKEN}":
             return _status(401, "Unauthorized")
         kind = path.split("/")[1]
-        if kind in self.forbidden:
+        if {kind, path} & self.forbidden:
             return _status(403, f'{kind} is forbidden: User "x" cannot {request.method.lower()} resource "{kind}"')
         return await handler(request)
 

@@ -312,6 +312,21 @@ def test_what_the_api_refuses_is_told(api, spoil, reason):
     play(story)
 
 
+def test_a_namespace_that_may_not_be_read_keeps_nobody_from_the_others(api, monkeypatch):
+    api.put(pod("try-edge-0", "10.0.0.9", role="edge"), pod("try-edge-1", "10.0.0.8", role="edge"))
+    api.put(pod("try-edge-0", "10.0.1.9", namespace="b", number=1, role="edge"))
+    api.forbidden.add("c/pods")
+
+    async def story(seen):
+        await seen.sees({0: "10.0.0.10:7471", 98: "10.0.0.8:7471"}, {98: "10.0.0.8:7471", 199: "10.0.1.9:7471"})
+        await seen.until(lambda: seen.kubernetes._away)
+        assert list(seen.kubernetes._away) == ["edges in c"]
+        monkeypatch.setattr(kubernetes, "_WAIT", 0.0)
+        assert seen.kubernetes.lacks() == ""
+
+    play(story, EDGE)
+
+
 # -- what cannot be together -----------------------------------------------------------------------------------------
 
 

@@ -79,27 +79,30 @@ class Kubernetes:
         self._unlisted = {_HOME, *map(_edges_in, me.backbone)}
         """What the API has not answered yet."""
         self._asked_at: float | None = None
-        """When it first did not answer, or did."""
+        """When that began."""
         self._clash = ""
         """That this broker is part of."""
         self._said: set[str] = set()
-        self._away = ""
+        self._away: dict[str, str] = {}
+        """Why the API is of no use, by what was looked for."""
 
     def lacks(self) -> str:
         """Why this broker cannot know its place yet; empty if it can, or has waited for long enough."""
         if self._clash:
             return self._clash
         waits = self._asked_at is None or monotonic() < self._asked_at + _WAIT
-        return f"the Kubernetes API has not said yet who is there{self._away}" if self._unlisted and waits else ""
+        if not self._unlisted or not waits:
+            return ""
+        return ": ".join(("the Kubernetes API has not said yet who is there", *list(self._away.values())[:1]))
 
     async def run(self) -> None:
-        wait = _SOON
+        wait, self._asked_at = _SOON, monotonic()
         while True:
             try:
                 async with connected() as api:
                     await self._follow(api)
             except ApiError as error:  # a pod's credentials may come late
-                self._went_away(str(error))
+                self._went_away(_HOME, str(error))
             wait = await _pause(wait)
 
     # -- asking ------------------------------------------------------------------------------------------------------
@@ -118,7 +121,6 @@ class Kubernetes:
         while True:
             try:
                 pod = await api.pod(self._me.namespace, self._me.pod)
-                self._came()
                 labels: dict[str, str] = pod["metadata"].get("labels") or {}
                 if self._me.labels or CLUSTER in labels:
                     return labels
@@ -127,7 +129,7 @@ class Kubernetes:
                 reason = str(error)
                 if error.status == NOT_FOUND:
                     reason += ": kubernetes_pod (POD_NAME) and kubernetes_namespace (POD_NAMESPACE) say who this is"
-            self._went_away(reason)
+            self._went_away(_HOME, reason)
             wait = await _pause(wait)
 
     async def _keep(self, api: Api, what: str, namespace: str, selector: str) -> None:
@@ -146,16 +148,16 @@ class Kubernetes:
             except ApiError as error:
                 version = ""
                 if error.status != GONE:  # which is how it says that a list is due
-                    self._went_away(str(error))
+                    self._went_away(what, str(error))
             except (KeyError, TypeError, AttributeError) as error:
                 version = ""
-                self._went_away(f"what the Kubernetes API answers cannot be read: {error!r}")
+                self._went_away(what, f"what the Kubernetes API answers cannot be read: {error!r}")
             wait = await _pause(_SOON if good or monotonic() > began + _LATE else wait)
 
     # -- what is there -----------------------------------------------------------------------------------------------
 
     def _listed(self, what: str, items: Iterable[dict[str, Any]]) -> None:
-        self._came()
+        self._came(what)
         self._unlisted.discard(what)
         self._pods[what] = {pod.name: pod for pod in map(self._read, items) if pod is not None}
         self._look()
@@ -211,19 +213,14 @@ class Kubernetes:
             self._said.add(wrong)
             log.error("pods that do not go together", reason=wrong)
 
-    def _went_away(self, reason: str) -> None:
-        if self._asked_at is None:
-            self._asked_at = monotonic()
-        if not self._away:
-            log.warning("the Kubernetes API is of no use now: what it said last counts", reason=reason)
-        self._away = f": {reason}"
+    def _went_away(self, what: str, reason: str) -> None:
+        if what not in self._away:
+            log.warning("the Kubernetes API is of no use now: what it said last counts", asked=what, reason=reason)
+        self._away[what] = reason
 
-    def _came(self) -> None:
-        if self._asked_at is None:
-            self._asked_at = monotonic()
-        if self._away:
-            log.info("the Kubernetes API answers again")
-        self._away = ""
+    def _came(self, what: str) -> None:
+        if self._away.pop(what, None):
+            log.info("the Kubernetes API answers again", asked=what)
 
 
 def _edges_in(namespace: str) -> str:
