@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import compress, groupby, islice
 from operator import attrgetter
 from typing import Any, cast
 
@@ -475,9 +475,11 @@ class Core(Overlaid):
         self._write_copied(forward, neighbour, interested, tapped, copies)
 
     def note_waited(self, forward: Forward, neighbour: int) -> None:
-        """Events that came before are carried on only now: that new lists were made of them is news."""
+        """Events that came before are carried on only now: the lists that were made for them are news."""
         sampled = self._sampled(forward.packets) if self._sampling else ()
         tapped = _with_traced(sampled, forward.packets) if forward.traced else sampled
+        made = (id_ in self._made for id_ in _ids(forward.packets, tapped))
+        tapped = list(compress(tapped, made))
         if tapped:
             self._write_copied(forward, neighbour, None, tapped, [WAITED] * len(tapped))
         self._made.clear()
