@@ -1,4 +1,5 @@
-"""As much of the Kubernetes API as Helm asks for before it would install something: which kinds there are, and what is there of them."""
+"""As much of the Kubernetes API as Helm asks for before it would install something: which kinds there are, and what is
+there of them."""
 
 import json
 import threading
@@ -51,9 +52,11 @@ def pretended(there: dict[str, Any]) -> Iterator[str]:
     answers = _said(there)
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - as the library calls it
+        def do_GET(self) -> None:
             found = answers.get(self.path.partition("?")[0])
-            body = json.dumps(found or {"kind": "Status", "apiVersion": "v1", "reason": "NotFound", "code": 404}).encode()
+            body = json.dumps(
+                found or {"kind": "Status", "apiVersion": "v1", "reason": "NotFound", "code": 404}
+            ).encode()
             self.send_response(200 if found else 404)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

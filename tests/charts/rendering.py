@@ -37,9 +37,7 @@ def objects(values: Path, version: str = VERSIONS[-1]) -> list[dict[str, Any]]:
 
 def refused(text: str) -> str:
     """What Helm says to values that are not right."""
-    done = helm(
-        "template", "mercast", str(CHART), "-n", "a", "--kube-version", VERSIONS[-1], "-f", "-", given=text
-    )
+    done = helm("template", "mercast", str(CHART), "-n", "a", "--kube-version", VERSIONS[-1], "-f", "-", given=text)
     assert done.returncode != 0, "not refused"
     return done.stderr
 

@@ -16,7 +16,9 @@ NAMED = {file.stem: file for file in VALUES}
 
 def rules(name):
     """Specifications of what is rendered, by namespace."""
-    found = {one["metadata"]["namespace"]: one["spec"] for one in objects(NAMED[name]) if one["kind"] == "PrometheusRule"}
+    found = {
+        one["metadata"]["namespace"]: one["spec"] for one in objects(NAMED[name]) if one["kind"] == "PrometheusRule"
+    }
     assert found
     return found
 

@@ -11,6 +11,8 @@ from charts.rendering import CHART, VALUES, VERSIONS, WITHOUT_SCHEMA, helm, obje
 
 from mercast.broker.config import BrokerConfig, load
 from mercast.broker.config_schema import put_into
+from mercast.cli import app
+from mercast.security.secret_plan import read_plan
 
 HERE = Path(__file__).parent
 NAMED = {file.stem: file for file in VALUES}
@@ -88,6 +90,43 @@ def test_brokers_understand_their_configuration(values, tmp_path, monkeypatch):
         assert bool(config.joins) == one["metadata"]["name"].endswith("-edge")
 
 
+@all_values
+def test_the_job_understands_its_plan(values, tmp_path):
+    plans = [one["data"]["plan.yaml"] for one in objects(values) if "plan.yaml" in one.get("data", {})]
+    security = yaml.safe_load(values.read_text()).get("security", {})
+    by_job = [security.get(what, {}).get("mode", "job") == "job" for what in ("tls", "tokens")]
+    assert len(plans) == any(by_job)
+    for text in plans:
+        file = tmp_path / "plan.yaml"
+        file.write_text(text)
+        plan = read_plan(file)
+        assert [plan.ca is not None, plan.tokens is not None] == by_job
+        secrets = {(one.namespace, one.name) for one in plan.certificates}
+        mounted = {
+            (one["metadata"]["namespace"], volume["secret"]["secretName"])
+            for one in objects(values)
+            if one["kind"] == "StatefulSet"
+            for volume in one["spec"]["template"]["spec"]["volumes"]
+            if volume["name"] == "tls"
+        }
+        assert secrets == (mounted if plan.ca else set())
+
+
+@all_values
+def test_commands_understand_their_flags(values):
+    for name, spec in pods(values):
+        for container in spec["containers"]:
+            if "args" in container:
+                app.parse_args(container["args"], exit_on_error=False, print_error=False)
+            else:
+                assert name in (
+                    "Pod/mercast-test",
+                    "Pod/events-test",
+                    "Pod/mercast-events-test",
+                    "ConfigMap/mercast-executors",
+                )
+
+
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden_files(name):
     """REWRITE=1 makes them anew: read the difference before you commit it."""
@@ -141,7 +180,7 @@ MISTAKES = {
     "config: {max_clients: 0}": "at '/config/max_clients': minimum: got 0, want 1",
     "config: {link_queue_bytes: 5}": "at '/config/link_queue_bytes': minimum: got 5, want 4,194,304",
     "config: {log_level: loud}": "at '/config/log_level': value must be one of 'debug', 'info',",
-    "security: {tls: {mode: none}}": "at '/security/tls/mode': value must be one of 'job', 'certManager', 'secret', 'off'",
+    "security: {tls: {mode: none}}": "at '/security/tls/mode': value must be one of 'job',",
     "kafka: {address: kafka://k:9092}": "at '/kafka/address': 'kafka://k:9092' does not match pattern",
     "backbone: {seeds: [other]}": "at '/backbone/seeds/0': 'other' does not match pattern",
     "metrics: {executors: {memory: much}}": "at '/metrics/executors/memory': 'much' does not match pattern",
@@ -152,7 +191,7 @@ MISTAKES = {
     "cluster: {number: 400}": "gives brokers numbers above 32766",
     "brokers: {replicas: 99}": "99 brokers and 2 edges are more than idsPerCluster, 100",
     "strategy: ddbr": "strategy ddbr knows one cluster only: use merc, or set edges.replicas to 0",
-    "kafka: {address: 'k:1', singleNode: {enabled: true}}": "give the address of your own, or singleNode.enabled, not both",
+    "kafka: {address: 'k:1', singleNode: {enabled: true}}": "give the address of your own, or singleNode.enabled,",
     "metrics: {enabled: true}": "give kafka.address, or kafka.singleNode.enabled",
     "metrics: {executors: {enabled: true}}": "give metrics.checkpoint on a file system that all reach",
     "security: {tls: {mode: certManager}}": "security.tls.issuer.name must name the Issuer or ClusterIssuer",
@@ -174,7 +213,7 @@ def test_what_may_be_read_and_written_by_whom():
         for rule in one["rules"]
     }
     brokers = [("mercast-members", "pods", "get", "list", "watch")]
-    job = [("mercast-secrets", "secrets", "create"), ("mercast-secrets", "secrets", "get", "update", "patch")]
+    job = [("mercast-secrets", "secrets", "create"), ("mercast-secrets", "secrets", "get", "update")]
     spark = [
         ("mercast-metrics", "pods", "get", "list", "watch", "create", "delete", "deletecollection", "patch"),
         ("mercast-metrics", "configmaps", "get", "list", "create", "delete", "deletecollection"),
@@ -213,9 +252,16 @@ def test_the_version_of_the_chart_is_that_of_mercast():
 
 
 def test_documents_name_what_there_is():
-    documents = (CHART.parents[1] / "docs/kubernetes.md").read_text() + (CHART.parents[1] / "docs/operations.md").read_text()
+    documents = (CHART.parents[1] / "docs/kubernetes.md").read_text() + (
+        CHART.parents[1] / "docs/operations.md"
+    ).read_text()
     values = yaml.safe_load((CHART / "values.yaml").read_text())
-    for path in set(re.findall(r"`((?:brokers|edges|backbone|security|kafka|metrics|monitoring|networkPolicy|load|test)\.[\w.]+)`", documents)):
+    for path in set(
+        re.findall(
+            r"`((?:brokers|edges|backbone|security|kafka|metrics|monitoring|networkPolicy|load|test)\.[\w.]+)`",
+            documents,
+        )
+    ):
         place = values
         for word in path.split("."):
             assert word in place, path

@@ -34,8 +34,8 @@ def test_a_change_of_strategy_is_refused(tmp_path):
     done = install("{strategy: flooding, edges: {replicas: 0}}", running("merc"), tmp_path)
     assert done.returncode != 0
     told = (
-        "strategy: brokers in namespace a run merc, and those with another refuse each other: it cannot become flooding in place;"
-        " docs/operations.md#strategy-change says how to move to a second release"
+        "strategy: brokers in namespace a run merc, and those with another refuse each other:"
+        " it cannot become flooding in place; docs/operations.md#strategy-change says how to move to a second release"
     )
     assert told in done.stderr
 

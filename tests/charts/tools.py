@@ -1,5 +1,5 @@
-"""Helm and promtool, for tests of the chart: as they are on the machine, or else built once by Go and kept where other things are
-that were fetched once. python tests/charts/tools.py has them ready, and says where they are."""
+"""Helm and promtool, for tests of the chart: as they are on the machine, or else built once by Go and kept where other
+things are that were fetched once. python tests/charts/tools.py has them ready, and says where they are."""
 
 import shutil
 import subprocess

@@ -1,5 +1,5 @@
-"""helm test: an event that is published at one address is received at another. Clusters that have only just found each other
-may not carry the first, so it is tried until one arrives or the time is up."""
+"""helm test: an event that is published at one address is received at another. Clusters that have only just found each
+other may not carry the first, so it is tried until one arrives or the time is up."""
 
 import asyncio
 import os
@@ -14,7 +14,10 @@ RUN = uuid.uuid4().hex
 
 
 async def main() -> None:
-    async with mercast.connect(THERE, name="helm-test") as subscriber, mercast.connect(HERE, name="helm-test") as publisher:
+    async with (
+        mercast.connect(THERE, name="helm-test") as subscriber,
+        mercast.connect(HERE, name="helm-test") as publisher,
+    ):
         events = await subscriber.subscribe("mercast.helm.test", f"run = '{RUN}'")
         arrived = asyncio.ensure_future(anext(aiter(events)))
         for number in range(int(WITHIN / PATIENCE)):

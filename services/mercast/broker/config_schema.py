@@ -1,4 +1,4 @@
-"""The part of the chart's values.schema.json that is about the brokers' own configuration, made from the configuration itself:
+"""The part of the chart's values.schema.json that is about the brokers' own configuration, made from that itself:
 python -m mercast.broker.config_schema charts/mercast/values.schema.json puts it into the file."""
 
 import json
@@ -9,11 +9,13 @@ from typing import Any
 from mercast.broker.config import BrokerConfig
 from mercast.routing.strategies import STRATEGIES
 
-GIVEN_BY_THE_CHART = frozenset(
-    "id cluster cluster_number strategy listen peer_listen admin_listen advertise peer_advertise tls_cert tls_key peer_cert"
-    " peer_key peer_ca tokens admin_cert admin_key admin_token insecure members seeds links joins exports imports taps"
-    " taps_prefix membership ids_per_cluster kubernetes_namespace kubernetes_pod kubernetes_labels backbone_namespaces".split()
-)
+GIVEN_BY_THE_CHART = (
+    "id", "cluster", "cluster_number", "strategy", "listen", "peer_listen", "admin_listen", "advertise",
+    "peer_advertise", "tls_cert", "tls_key", "peer_cert", "peer_key", "peer_ca", "tokens", "admin_cert", "admin_key",
+    "admin_token", "insecure", "members", "seeds", "links", "joins", "exports", "imports", "taps", "taps_prefix",
+    "membership", "ids_per_cluster", "kubernetes_namespace", "kubernetes_pod", "kubernetes_labels",
+    "backbone_namespaces",
+)  # fmt: skip
 """It knows these, or has values of its own for them."""
 
 
