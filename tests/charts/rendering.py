@@ -31,8 +31,9 @@ def rendered(values: Path, version: str = VERSIONS[-1]) -> str:
     return done.stdout
 
 
+@cache
 def objects(values: Path, version: str = VERSIONS[-1]) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(rendered(values, version)) if one]
+    return [one for one in yaml.load_all(rendered(values, version), yaml.CSafeLoader) if one]
 
 
 def refused(text: str) -> str:

@@ -27,14 +27,13 @@ def test_helm_finds_nothing_to_say():
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@all_values
-def test_kubernetes_accepts_what_is_rendered(values, version):
-    kinds = set()
-    for one in objects(values, version):
-        kinds.add(one["kind"])
+def test_kubernetes_accepts_what_is_rendered(version):
+    """Of all values at once: most of what they lead to is the same."""
+    found = {str(one): one for values in VALUES for one in objects(values, version)}
+    assert len(found) > 100
+    for one in found.values():
         if one["kind"] not in WITHOUT_SCHEMA:
             kubernetes_validate.validate(one, version, strict=True)
-    assert "StatefulSet" in kinds
 
 
 @all_values
@@ -83,8 +82,12 @@ def test_brokers_understand_their_configuration(values, tmp_path, monkeypatch):
     assert found
     for one in found:
         monkeypatch.setenv("POD_NAME", f"{one['metadata']['name']}-0")
+        text = one["data"]["broker.yaml"].replace("/etc/", f"{tmp_path}/etc/")
+        for mounted in map(Path, re.findall(rf"{tmp_path}\S+", text)):
+            mounted.parent.mkdir(parents=True, exist_ok=True)
+            mounted.write_text("something")
         file = tmp_path / "broker.yaml"
-        file.write_text(one["data"]["broker.yaml"])
+        file.write_text(text)
         config = load(file, {})
         assert config.cluster == one["metadata"]["labels"]["mercast/cluster"]
         assert bool(config.joins) == one["metadata"]["name"].endswith("-edge")
@@ -178,7 +181,7 @@ MISTAKES = {
     "config: {listen: 0.0.0.0:1}": "at '/config': additional properties 'listen' not allowed",
     "config: {max_client: 5}": "at '/config': additional properties 'max_client' not allowed",
     "config: {max_clients: 0}": "at '/config/max_clients': minimum: got 0, want 1",
-    "config: {link_queue_bytes: 5}": "at '/config/link_queue_bytes': minimum: got 5, want 4,194,304",
+    "config: {link_queue_bytes: 5}": "at '/config/link_queue_bytes': minimum: got 5, want 4.194304",
     "config: {log_level: loud}": "at '/config/log_level': value must be one of 'debug', 'info',",
     "security: {tls: {mode: none}}": "at '/security/tls/mode': value must be one of 'job',",
     "kafka: {address: kafka://k:9092}": "at '/kafka/address': 'kafka://k:9092' does not match pattern",
