@@ -126,7 +126,7 @@ def _packages(name: str) -> Layer:
     lock = _HERE / f"{name}.lock"
 
     def fill(root: Path) -> None:
-        _pip("install", "--require-hashes", "--requirement", lock, "--target", root / "opt/mercast")
+        _pip(root / "opt/mercast", "install", "--require-hashes", "--requirement", lock)
 
     return _layer(f"packages-{name}", [lock.read_text()], fill)
 
@@ -153,7 +153,7 @@ def _own() -> Layer:
     others = [_PROJECT / "pyproject.toml", _HERE / "entrypoint.sh"]
 
     def fill(root: Path) -> None:
-        _pip("install", "--no-deps", "--no-build-isolation", _PROJECT, "--target", root / "opt/own")
+        _pip(root / "opt/own", "install", "--no-deps", "--no-build-isolation", _PROJECT)
         shutil.copy(_HERE / "entrypoint.sh", root / "opt/own/")
 
     return _layer("own", [f"{file} {_digest(file.read_bytes())}" for file in (*sources, *others)], fill)
@@ -182,10 +182,11 @@ def _compiled(below: Sequence[Layer]) -> Layer:
 
 
 def _layer(name: str, made_from: Sequence[str], fill: Fill) -> Layer:
-    """As it was made before, if it was made from the same."""
+    """As it was made before, if it was made from the same in the same way."""
     folder = _OUT / "layers"
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{name}-{_digest(os.linesep.join(made_from).encode())[:16]}.tar"
+    known_by = _digest("\n".join([Path(__file__).read_text(), *made_from]).encode())[:16]
+    file = folder / f"{name}-{known_by}.tar"
     if not file.exists():
         _tell(f"making the layer {name}")
         for old in folder.glob(f"{name}-{'?' * 16}.tar"):
@@ -217,8 +218,20 @@ def _unpack(packages: Sequence[str], root: Path) -> None:
         shutil.rmtree(root / "usr/share" / folder, ignore_errors=True)
 
 
-def _pip(*words: str | Path) -> None:
-    _run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words, "--no-compile")
+def _pip(target: Path, *words: str | Path) -> None:
+    _run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+        *words,
+        "--no-compile",
+        "--target",
+        target,
+    )
+    # A pod could not write them; and files of layers have no time to tell by that these are of the same source.
+    _run(sys.executable, "-m", "compileall", "-q", "-j0", "--invalidation-mode", "unchecked-hash", "-s", target, target)
 
 
 def _run(*words: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
