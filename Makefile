@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env test test-quick demo bench lint docs mutants soak soak-live scale fuzz lock images clean
+.PHONY: help env tools test test-quick demo bench lint docs mutants soak soak-live scale fuzz lock images clean
 # What live brokers did in the first part of the tests is audited in the second.
 TAPS := $(CURDIR)/.taps
 TAPPED := MERCAST_TEST_TAPS=$(TAPS)
@@ -29,13 +29,16 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
-test: $(READY) lint  ## everything: lint, types, import contract, all tests
+test: $(READY) lint tools  ## everything: lint, types, import contract, all tests
 	@rm -rf $(TAPS)
 	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/streaming
 	$(TAPPED) $(BIN)/pytest -n 2 --dist loadgroup tests/streaming
 
-test-quick: $(READY)  ## the tests without the slow ones (some minutes)
+test-quick: $(READY) tools  ## the tests without the slow ones (some minutes)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" --ignore tests/streaming
+
+tools: $(READY)  ## Helm and promtool for tests of the chart: those of the machine, or built once by Go
+	@$(BIN)/python tests/charts/tools.py
 
 lint: $(READY)  ## ruff, mypy, import contract
 	$(BIN)/ruff check .
