@@ -41,7 +41,7 @@ def test_the_corpus_and_some_seeds_harm_nobody():
             for number in range(ROUNDS):
                 await fuzzing.round(SEED, number)
             assert fuzzing.conversations >= len(files()) + ROUNDS * sum(ROUND.values())
-            assert all(target.steady.published > 100 for target in fuzzing.targets.values())
+            assert all(target.steady.published > 0 for target in fuzzing.targets.values())
 
     asyncio.run(all_of_it())
 
