@@ -1,20 +1,17 @@
 """`mercast audit`, when there can be no verdict: in this process, for Spark is slow to start."""
 
-import sys
-
 import pytest
 
-from mercast.cli import main
+from mercast.cli import app
 
 
 @pytest.fixture
-def mercast_audit(monkeypatch, capfd):
+def mercast_audit(capfd):
     """The exit status, and what it says."""
 
     def run(*flags):
-        monkeypatch.setattr(sys, "argv", ["mercast", "audit", *map(str, flags)])
         with pytest.raises(SystemExit) as ended:
-            main()
+            app(["audit", *map(str, flags)])
         return ended.value.code, capfd.readouterr().err
 
     return run
