@@ -11,5 +11,5 @@ if [ "$1" = executor ]; then
     --app-id "$SPARK_APPLICATION_ID" --hostname "$SPARK_EXECUTOR_POD_IP" \
     --resourceProfileId "$SPARK_RESOURCE_PROFILE_ID" --podName "$SPARK_EXECUTOR_POD_NAME"
 fi
-[ -d /opt/compiled ] && [ ! -e /tmp/compiled ] && cp -rp /opt/compiled /tmp/compiled
+[ -d /opt/compiled ] && [ ! -e /tmp/compiled ] && cp -r /opt/compiled /tmp/compiled
 exec python3 -m mercast "$@"

@@ -56,7 +56,7 @@ def test_it_says_at_the_end_what_to_do(tmp_path):
     assert done.returncode == 0, done.stderr
     notes = done.stdout.partition("NOTES:")[2]
     assert "cluster b (number 2) in namespace b: 3 brokers, 2 edges; clients at mercasts://mercast.b.svc:7470" in notes
-    assert "helm test mercast --namespace a --logs" in notes
+    assert "helm test mercast --namespace a" in notes
     assert "port-forward deployment/mercast-dashboard 7480" in notes
     assert "WARNING" not in notes
 
