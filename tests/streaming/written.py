@@ -20,5 +20,5 @@ def history_in(folder):
     """All that was written there as Parquet; times in it have no zone, and are UTC."""
     return [
         {name: value.replace(tzinfo=UTC) if isinstance(value, datetime) else value for name, value in row.items()}
-        for row in dataset(folder, format="parquet").to_table().to_pylist()
+        for row in dataset(folder, format="parquet").to_table().to_pylist(maps_as_pydicts="strict")
     ]
