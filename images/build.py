@@ -249,6 +249,7 @@ def _archive(name: str, reference: str, layers: Sequence[Layer], environment: di
             "Env": [f"{key}={value}" for key, value in environment.items()],
             "Entrypoint": _ENTRY,
             "User": "10001:10001",
+            "WorkingDir": "/tmp",
         },
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
     }

@@ -1,6 +1,7 @@
-"""Helm and promtool, for tests of the chart: as they are on the machine, or else built once by Go and kept where other
-things are that were fetched once. python tests/charts/tools.py has them ready, and says where they are."""
+"""Helm and promtool, for tests of the chart: as they are on the machine, or else from a Debian package, or built by Go,
+once, and kept where other things are that were fetched once. python tests/charts/tools.py has them ready."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -19,11 +20,17 @@ class Tool(NamedTuple):
     version: str
     """Checked by Go against the sums that all of its users share."""
     instead: str
+    debian: str = ""
+    """The package that has it, as bin/ of its name: unpacked, not installed."""
 
 
 HELM = Tool("helm", "helm.sh/helm/v3/cmd/helm", "v3.19.5", "install Helm 3")
 PROMTOOL = Tool(
-    "promtool", "github.com/prometheus/prometheus/cmd/promtool", "v0.305.0", "on Debian: apt-get install prometheus"
+    "promtool",
+    "github.com/prometheus/prometheus/cmd/promtool",
+    "v0.305.0",
+    "on Debian: apt-get install prometheus",
+    "prometheus",
 )
 _EVERY = 15
 """Seconds between two words of progress."""
@@ -42,9 +49,24 @@ def find(tool: Tool) -> str:
     built.parent.mkdir(parents=True, exist_ok=True)
     with (built.parent / f"{tool.name}.lock").open("w") as lock:
         flock(lock, LOCK_EX)
-        if not built.exists():
+        if not built.exists() and not _unpack(tool, built):
             _build(tool, built)
     return str(built)
+
+
+def _unpack(tool: Tool, to: Path) -> bool:
+    """Whether a package had it."""
+    if not tool.debian or not shutil.which("apt-get"):
+        return False
+    with TemporaryDirectory(prefix="unpacking-", dir=to.parent) as folder:
+        try:
+            _run(["apt-get", "download", "-qq", tool.debian], folder)
+            (package,) = Path(folder).glob("*.deb")
+            _run(["dpkg-deb", "-x", str(package), folder], folder)
+            Path(folder, "usr/bin", tool.name).rename(to)
+        except (NoTool, OSError, ValueError):
+            return False
+    return True
 
 
 def _build(tool: Tool, to: Path) -> None:
@@ -62,12 +84,14 @@ def _build(tool: Tool, to: Path) -> None:
 def _run(command: list[str], folder: str) -> None:
     began = told = time.monotonic()
     with Path(folder, "said").open("w+") as said:
-        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+        # Without C, a machine needs no compiler but Go.
+        plain = os.environ | {"CGO_ENABLED": "0"}
+        process = subprocess.Popen(command, cwd=folder, env=plain, stdout=said, stderr=subprocess.STDOUT)
         while process.poll() is None:
             time.sleep(0.2)
             if time.monotonic() - told > _EVERY:
                 told = time.monotonic()
-                _tell(f"go {command[1]}: {told - began:.0f} s")
+                _tell(f"{' '.join(command[:2])}: {told - began:.0f} s")
         if process.returncode:
             said.seek(0)
             raise NoTool(f"{' '.join(command)}: {said.read()[-2000:]}")

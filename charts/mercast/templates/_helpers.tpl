@@ -114,6 +114,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- $image := .spark | default false | ternary .root.Values.sparkImage .root.Values.image -}}
 image: {{ printf "%s:%s" $image.repository ($image.tag | default .root.Chart.AppVersion) | quote }}
 imagePullPolicy: {{ $image.pullPolicy }}
+workingDir: /tmp  # Spark writes where it is
 securityContext:
   {{- include "mercast.containerSecurity" . | nindent 2 }}
 {{- with .of.resources }}
