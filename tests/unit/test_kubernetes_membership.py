@@ -327,6 +327,24 @@ def test_a_namespace_that_may_not_be_read_keeps_nobody_from_the_others(api, monk
     play(story, EDGE)
 
 
+def test_what_nobody_thought_of_ends_nothing(api, monkeypatch):
+    listed, failures = kubernetes.Api.pods, [RuntimeError("no token"), RuntimeError("no token")]
+
+    async def pods(*asked):
+        if failures:
+            raise failures.pop()
+        return await listed(*asked)
+
+    monkeypatch.setattr(kubernetes.Api, "pods", pods)
+    api.put(pod("try-broker-1"))
+
+    async def story(seen):
+        await seen.sees({1: "10.0.0.1:7471"})
+        assert not failures
+
+    play(story)
+
+
 # -- what cannot be together -----------------------------------------------------------------------------------------
 
 

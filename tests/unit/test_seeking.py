@@ -6,6 +6,7 @@ import pytest
 
 from mercast.broker import seeking
 from mercast.broker.seeking import Seeking
+from mercast.broker.seeking import _addresses as addresses_of
 from mercast.membership.members import Member, Members
 
 NAMES = {"peers.svc": ["10.0.0.1", "10.0.0.2", "10.0.0.3"], "me.svc": ["10.0.0.2"], "lost.svc": []}
@@ -82,3 +83,7 @@ def test_whoever_has_moved_away_refuses_nobody():
         return await called.round()
 
     assert asyncio.run(played()) == (["new:1", "old:1"], "")
+
+
+def test_what_can_be_no_name():
+    assert asyncio.run(addresses_of("a..b:7")) == set()

@@ -126,7 +126,7 @@ async def _addresses(where: str) -> set[str]:
     host, port = parse_address(where)
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):  # the latter if it can be no name, such as a..b
         return set()
     return {str(Address(str(one[4][0]), port)) for one in found}
 

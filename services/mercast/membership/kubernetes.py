@@ -103,6 +103,8 @@ class Kubernetes:
                     await self._follow(api)
             except ApiError as error:  # a pod's credentials may come late
                 self._went_away(_HOME, str(error))
+            except Exception:  # a defect of ours, or of the library: nobody else would notice
+                log.exception("defect: the Kubernetes API is asked anew")
             wait = await _pause(wait)
 
     # -- asking ------------------------------------------------------------------------------------------------------
