@@ -174,6 +174,7 @@ MISTAKES = {
     "broker: {replicas: 3}": "additional properties 'broker' not allowed",
     "brokers: {replica: 3}": "at '/brokers': additional properties 'replica' not allowed",
     "brokers: {replicas: 0}": "at '/brokers/replicas': minimum: got 0, want 1",
+    "brokers: {replicas: 40000}": "at '/brokers/replicas': maximum: got 40,000, want 32,767",
     "brokers: {replicas: three}": "at '/brokers/replicas': got string, want integer",
     "strategy: magic": "at '/strategy': value must be one of 'ddbr', 'merc',",
     "cluster: {name: Orders}": "at '/cluster/name': 'Orders' does not match pattern",
@@ -204,6 +205,47 @@ MISTAKES = {
 @pytest.mark.parametrize("values", MISTAKES)
 def test_mistakes_are_told(values):
     assert MISTAKES[values] in refused(values)
+
+
+def test_names_of_digits_and_dots_are_names():
+    for release, called in (("12", "12-mercast"), ("my.events", "my-events-mercast")):
+        done = helm("template", release, str(CHART), "-n", "34", "--kube-version", VERSIONS[-1])
+        found = [one for one in yaml.safe_load_all(done.stdout) if one]
+        assert called in {one["metadata"]["name"] for one in found if one["kind"] == "Service"}
+        for one in found:
+            kubernetes_validate.validate(one, VERSIONS[-1], strict=True)
+            assert one["metadata"]["namespace"] == "34"
+            assert one["metadata"]["labels"]["app.kubernetes.io/instance"] == release
+
+
+def test_labels_that_are_given_twice_or_are_the_charts_own():
+    values = """
+      commonLabels: {team: all, cost: "1", app.kubernetes.io/name: other}
+      brokers: {podLabels: {team: brokers, mercast/role: other}}
+    """
+    done = helm("template", "mercast", str(CHART), "-n", "a", "--kube-version", VERSIONS[-1], "-f", "-", given=values)
+    (pod,) = (
+        one["spec"]["template"]["metadata"]["labels"]
+        for one in yaml.safe_load_all(done.stdout)
+        if one and one["kind"] == "StatefulSet" and one["metadata"]["name"] == "mercast-broker"
+    )
+    assert done.stdout.count("team: brokers") == 1
+    given = {key: pod[key] for key in ("team", "cost", "app.kubernetes.io/name", "mercast/role")}
+    assert given == {"team": "brokers", "cost": "1", "app.kubernetes.io/name": "mercast", "mercast/role": "broker"}
+
+
+def test_settings_of_spark_may_have_any_characters():
+    values = """
+      kafka: {address: "k:1"}
+      metrics: {enabled: true, kafkaConf: {sasl.jaas.config: 'Login required user="a: b" # c;'}}
+    """
+    done = helm("template", "mercast", str(CHART), "-n", "a", "--kube-version", VERSIONS[-1], "-f", "-", given=values)
+    (words,) = (
+        one["spec"]["template"]["spec"]["containers"][0]["args"]
+        for one in yaml.safe_load_all(done.stdout)
+        if one and one["metadata"]["name"] == "mercast-metrics" and one["kind"] == "Deployment"
+    )
+    assert '--kafka-conf=sasl.jaas.config=Login required user="a: b" # c;' in words
 
 
 def test_what_may_be_read_and_written_by_whom():

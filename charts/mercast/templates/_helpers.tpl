@@ -7,7 +7,7 @@
 {{- define "mercast.fullname" -}}
 {{- $name := include "mercast.name" . -}}
 {{- $full := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
-{{- .Values.fullnameOverride | default $full | trunc 40 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | default $full | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* All clusters of the release as a JSON list: a release with one cluster is a list of one. */}}
@@ -32,35 +32,27 @@
 {{/* Of a dict of root, role and, if it is of one, cluster. */}}
 {{- define "mercast.selector" -}}
 app.kubernetes.io/name: mercast
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 mercast/role: {{ .role }}
 {{- end -}}
 
+{{/* The chart's own win over those that are given: pods are found by them. */}}
 {{- define "mercast.labels" -}}
-app.kubernetes.io/name: mercast
-app.kubernetes.io/instance: {{ .root.Release.Name }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
-{{- with .role }}
-mercast/role: {{ . }}
-{{- end }}
-{{- with .cluster }}
-mercast/cluster: {{ .name | quote }}
-mercast/cluster-number: {{ .number | int | quote }}
-{{- end }}
-{{- with .root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $own := dict
+  "app.kubernetes.io/name" "mercast" "app.kubernetes.io/instance" .root.Release.Name
+  "app.kubernetes.io/version" .root.Chart.AppVersion "app.kubernetes.io/managed-by" .root.Release.Service
+  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version) -}}
+{{- with .role }}{{ $_ := set $own "mercast/role" . }}{{ end -}}
+{{- with .cluster }}{{ $_ := set $own "mercast/cluster" .name }}{{ $_ := set $own "mercast/cluster-number" (.number | int | toString) }}{{ end -}}
+{{- merge $own (.labels | default dict) (.podLabels | default dict) .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
 {{/* Name, namespace, labels and annotations. `suffix` of the name, `namespace` if it is not the release's. */}}
 {{- define "mercast.metadata" -}}
 name: {{ include "mercast.fullname" .root }}{{ .suffix }}
-namespace: {{ .namespace | default .root.Release.Namespace }}
+namespace: {{ .namespace | default .root.Release.Namespace | quote }}
 labels:
   {{- include "mercast.labels" . | nindent 2 }}
-  {{- with .labels }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- with merge dict (.annotations | default dict) .root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
@@ -70,9 +62,7 @@ annotations:
 {{/* Labels and annotations of a pod. `of` is its section of the values. */}}
 {{- define "mercast.podMetadata" -}}
 labels:
-  {{- include "mercast.labels" . | nindent 2 }}
-  {{- with .labels }}{{ toYaml . | nindent 2 }}{{ end }}
-  {{- with .of.podLabels }}{{ toYaml . | nindent 2 }}{{ end }}
+  {{- include "mercast.labels" (merge (dict "podLabels" .of.podLabels) .) | nindent 2 }}
 {{- with merge dict (.annotations | default dict) (.of.podAnnotations | default dict) .root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
