@@ -198,6 +198,7 @@ MISTAKES = {
     "kafka: {address: 'k:1', singleNode: {enabled: true}}": "give the address of your own, or singleNode.enabled,",
     "metrics: {enabled: true}": "give kafka.address, or kafka.singleNode.enabled",
     "metrics: {executors: {enabled: true}}": "give metrics.checkpoint on a file system that all reach",
+    "security: {tls: {secrets: {broker: x, edge: x}}}": "give two names, or none",
     "security: {tls: {mode: certManager}}": "security.tls.issuer.name must name the Issuer or ClusterIssuer",
 }  # fmt: skip
 
