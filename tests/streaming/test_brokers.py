@@ -2,15 +2,13 @@
 
 import asyncio
 from contextlib import ExitStack
-from dataclasses import replace
 from time import time
 
 import pytest
-from in_kafka import put
 from system.live import Mesh, until
 
 import mercast as client
-from mercast_streaming import live, synthetic
+from mercast_streaming import live
 
 STRATEGIES = ("ddbr", "fbr", "flooding", "merc")
 EVENTS = 300
@@ -44,6 +42,10 @@ def _shipped(brokers):
 
 
 def test_figures_are_what_clients_counted(spark, kafka, tmp_path):
+    setting = live.Setting(
+        kafka=kafka, taps="brokers.taps", metrics="brokers.metrics", beginning="earliest", once=True, window=1,
+        checkpoint=str(tmp_path / "checkpoint"),
+    )  # fmt: skip
     got, options = {}, ["--taps", f"kafka://{kafka}", "--taps-prefix", "brokers"]
     with ExitStack() as ends:
         meshes = {
@@ -52,13 +54,9 @@ def test_figures_are_what_clients_counted(spark, kafka, tmp_path):
         }
         for strategy, mesh in meshes.items():
             got[strategy] = asyncio.run(_play(mesh))
+        closed = time() + setting.window + setting.watermark
+        until(lambda: time() > closed, "the watermark of ticks is past the windows of all events")
         _shipped([broker for mesh in meshes.values() for broker in mesh.brokers.values()])
-    made = replace(synthetic.Setting(), start=int(time()) * synthetic.SECOND, seconds=0, clusters={"none": "none"})
-    put(kafka, "brokers", synthetic.ending(made))
-    setting = live.Setting(
-        kafka=kafka, taps="brokers.taps", metrics="brokers.metrics", beginning="earliest", once=True, ahead=600,
-        checkpoint=str(tmp_path / "checkpoint"),
-    )  # fmt: skip
     seen = []
     query = live.start(spark, setting, seen.extend)
     assert query.awaitTermination(int(PATIENCE))
