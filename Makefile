@@ -33,7 +33,7 @@ test: $(READY)  ## everything: lint, types, import contract, all tests
 	@$(MAKE) --no-print-directory --output-sync -j 2 lint tools
 	@rm -rf $(TAPS)
 	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/streaming
-	$(TAPPED) $(BIN)/pytest -n 2 --dist loadgroup tests/streaming
+	$(TAPPED) $(BIN)/pytest -n 2 --dist loadfile tests/streaming
 
 test-quick: $(READY) tools  ## the tests without the slow ones (some minutes)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" --ignore tests/streaming

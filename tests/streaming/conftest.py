@@ -1,5 +1,5 @@
-"""Tests that need Spark are marked `spark`, and run after all others, in two processes: one has a Spark that its tests
-share, the other those that start Spark as a command (`COMMANDS`), and none of its own. Each has a Kafka."""
+"""Tests that need Spark are marked `spark`, and run after all others, in two processes, file by file. Each has a Spark,
+if a test of its needs one that is not a command, and a Kafka."""
 
 import os
 from contextlib import ExitStack
@@ -22,13 +22,9 @@ MARKS = (
 )
 
 
-COMMANDS = {"test_audit_command.py", "test_compare.py", "test_demo_whole.py", "test_job_killed.py"}
-
-
 def pytest_itemcollected(item):
     if Path(__file__).parent in item.path.parents:
-        group = "commands" if item.path.name in COMMANDS else "shared"
-        for mark in (*MARKS, pytest.mark.xdist_group(group)):
+        for mark in MARKS:
             item.add_marker(mark)
 
 
