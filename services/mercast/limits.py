@@ -73,6 +73,10 @@ class Limits:
     """Links that a message may cross; in larger clusters, twice as many as there are brokers. A safety net against
     circles: no way is so long while brokers see the same overlay."""
 
+    seen_sources: int = 16_384
+    """Brokers, and lives of brokers, whose last events are remembered so that none is taken twice: some 10 MB at most.
+    Several clusters of thousands; those that nothing came from for the longest time are forgotten beyond that."""
+
     counted_pairs: int = 4_096
     """Pairs of source and destination whose messages a broker counts in a cycle, to find out where links would do most
     good. Some five times as many as there are brokers pass by one; those that come when it is full are not counted."""

@@ -304,17 +304,23 @@ def test_a_clock_that_goes_wrong_stops_nothing(seed):
 
 
 @pytest.mark.parametrize("strategy", [DDBR, FBR, Flooding])
-def test_a_broker_that_is_gone_for_good_is_forgotten(strategy):
-    simulator = Simulator(lambda *who: strategy(*who, Settings(purge_after=5.0)), seed=1)
+def test_a_broker_that_is_gone_for_good_is_forgotten_but_not_its_events(strategy):
+    """Another that stood still all the time brings one of them long after."""
+    simulator = Simulator(lambda *who: strategy(*who, Settings(matcher="scan", purge_after=5.0)), seed=1)
     simulator.build([(0, 1), (1, 2), (2, 3)])
     simulator.run(5)
-    simulator.do(3, Publish("p", 1, "quote", {}, 0))
+    simulator.do(1, Subscribe("s", 1, "quote", Filter()))
+    simulator.do(3, Advertise("p", 1, "quote", Filter()))
     simulator.run(6)
+    simulator.do(3, Publish("p", 2, "quote", {}, 0))
+    simulator.run(7)
     simulator.crash(3)
     simulator.run(30)
-    core = simulator.brokers[0]
+    core, (delivery,) = simulator.brokers[1], simulator.deliveries
     assert 3 not in core.state
-    assert len(core.seen) == len(core._received_before) == 0
+    simulator.deliveries.clear()
+    simulator.do(1, Received(0, (Forward(pack([1]), 1, (Packet(delivery.event),)),)))
+    assert (simulator.deliveries, core.dropped["repeat"]) == ([], 1)
 
 
 @pytest.mark.parametrize(("broker", "cost"), [(2, 300), (2, 0), (2**15, 1)])

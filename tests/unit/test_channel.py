@@ -381,17 +381,28 @@ def test_within_the_window_an_event_is_new_once(batches):
         assert window.see_all([EventId(1, 1, sequence) for sequence in sequences]) == expected
 
 
-def test_what_is_older_than_the_window_or_the_incarnation_is_stale():
+def test_what_is_older_than_the_window_is_stale():
     window = SeenWindow(size=10)
     assert window.see(EventId(1, 2, 100)) is Seen.NEW
     assert window.see(EventId(1, 2, 91)) is Seen.NEW
     assert window.see(EventId(1, 2, 90)) is Seen.STALE
-    assert window.see(EventId(1, 1, 101)) is Seen.STALE
-    assert window.see(EventId(1, 3, 1)) is Seen.NEW
-    assert window.see(EventId(2, 1, 1)) is Seen.NEW
+
+
+def test_each_life_of_a_broker_has_a_window_of_its_own():
+    """Whatever order they come in: a clock that was set back makes a later life look like an earlier one."""
+    window = SeenWindow(size=10)
+    for life in (2, 3, 1):
+        assert window.see(EventId(1, life, 100)) is Seen.NEW
+    assert [window.see(EventId(1, life, 100)) for life in (1, 2, 3)] == [Seen.REPEAT] * 3
+    assert len(window) == 3
+
+
+def test_of_too_many_sources_the_one_not_heard_of_for_the_longest_time_is_forgotten():
+    window = SeenWindow(sources=2)
+    for source in (1, 2, 1, 3):
+        window.see(EventId(source, 1, 7))
     assert len(window) == 2
-    window.forget(1)
-    assert window.see(EventId(1, 1, 1)) is Seen.NEW
+    assert [window.see(EventId(source, 1, 7)) for source in (1, 3)] == [Seen.REPEAT] * 2
 
 
 def test_a_peer_has_said_everything_when_nothing_is_left_of_what_it_said_before():

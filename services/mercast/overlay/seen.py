@@ -2,6 +2,9 @@
 
 Per source broker and incarnation, the highest sequence seen and a bitmap of the ones before it. A repeat is dropped; an
 event older than the window cannot be told from a repeat and is dropped as stale.
+
+What was seen of a source is not forgotten when the source is: a broker that stood still may bring its events long
+after. The sources that nothing came from for the longest time are, once there are too many.
 """
 
 from collections.abc import Sequence
@@ -10,6 +13,7 @@ from itertools import groupby
 from operator import itemgetter, lt
 
 from mercast.content.event import EventId
+from mercast.limits import DEFAULTS
 
 
 class Seen(Enum):
@@ -22,12 +26,15 @@ _origin = itemgetter(0, 1)
 
 
 class SeenWindow:
-    def __init__(self, size: int = 4096, own: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, size: int = 4096, own: tuple[int, int] | None = None, sources: int = DEFAULTS.seen_sources
+    ) -> None:
         """`own` are this broker and its incarnation: whatever it has published was here before."""
         self._own = own
-        self._size, self._all = size, (1 << size) - 1
-        self._windows: dict[int, tuple[int, int, int]] = {}
-        """Per source: incarnation, highest sequence, bits (bit k stands for the k-th before the highest)."""
+        self._size, self._all, self._sources = size, (1 << size) - 1, sources
+        self._windows: dict[tuple[int, int], tuple[int, int]] = {}
+        """Per source and incarnation: highest sequence, bits (bit k stands for the k-th before the highest). The one
+        that was used last is the last."""
 
     def see(self, event: EventId) -> Seen:
         """Whether the event is new; from now on it no longer is."""
@@ -51,15 +58,14 @@ class SeenWindow:
         count = len(sequences)
         if (source, incarnation) == self._own:
             return [Seen.REPEAT] * count
-        current, highest, bits = self._windows.get(source, (incarnation, -1, 0))
-        if incarnation < current:
-            return [Seen.STALE] * count
-        if incarnation > current:
-            highest, bits = -1, 0
+        window = self._windows.pop((source, incarnation), None)
+        if window is None and len(self._windows) >= self._sources:
+            del self._windows[next(iter(self._windows))]
+        highest, bits = window or (-1, 0)
         after = highest + 1
         if sequences == tuple(range(after, after + count)):  # the usual case, in one step
             bits = (bits << count | (1 << count) - 1) & self._all
-            self._windows[source] = incarnation, highest + count, bits
+            self._windows[source, incarnation] = highest + count, bits
             return [Seen.NEW] * count
         if highest < sequences[0] and all(map(lt, sequences, sequences[1:])):  # with gaps, as samples have
             last, ones = sequences[-1], 0
@@ -67,7 +73,7 @@ class SeenWindow:
                 if last - sequence < self._size:
                     ones |= 1 << last - sequence
             bits = (bits << min(last - highest, self._size) | ones) & self._all
-            self._windows[source] = incarnation, last, bits
+            self._windows[source, incarnation] = last, bits
             return [Seen.NEW] * count
         answers: list[Seen] = []
         for sequence in sequences:
@@ -83,11 +89,8 @@ class SeenWindow:
             else:
                 bits |= 1 << age
                 answers.append(Seen.NEW)
-        self._windows[source] = incarnation, highest, bits
+        self._windows[source, incarnation] = highest, bits
         return answers
-
-    def forget(self, source: int) -> None:
-        self._windows.pop(source, None)
 
     def __len__(self) -> int:
         return len(self._windows)

@@ -535,10 +535,6 @@ class Core(Overlaid):
         super()._tick(tick)
         self.drop_all(self.parked.due(self._now), "no route")
 
-    def forget(self, broker: int) -> None:
-        self.seen.forget(broker)
-        self._received_before.forget(broker)
-
     # -- taps ----------------------------------------------------------------------------------------------------------
 
     def note_made(self, packets: Sequence[Packet], wanted: Iterable[Iterable[int]]) -> None:

@@ -213,10 +213,6 @@ class Overlaid(ABC):
     def _end_waiting(self) -> None:
         """Of requests that were not settled in time."""
 
-    @abstractmethod
-    def forget(self, broker: int) -> None:
-        """It has been out of reach for long."""
-
     # -- what brokers say ----------------------------------------------------------------------------------------------
 
     def _received(self, *arrivals: stimuli.Received) -> None:
@@ -415,8 +411,6 @@ class Overlaid(ABC):
             for broker in self._due(cluster.unreachable):
                 del cluster.unreachable[broker]
                 cluster.state.forget(broker)
-                if cluster is self.clusters[0]:  # else its events may still come here, by way of home
-                    self.forget(broker)
 
     def _due(self, since: dict[int, float]) -> list[int]:
         """Those that were lost so long ago that what is known of them is to be forgotten."""
