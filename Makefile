@@ -56,18 +56,12 @@ demo: SECONDS ?= 120
 demo: $(READY)  ## all of it: three clusters, Kafka, Spark, Locust, the live page; an edge killed; audit and report (make demo SECONDS=60)
 	@$(BIN)/mercast demo --seconds $(SECONDS) $(FLAGS)
 
-bench: $(READY)  ## speed of matching, simulator and live brokers, each beside its yardstick (some twenty minutes)
-	$(BIN)/mercast bench all
-	$(BIN)/mercast bench simulator
-	$(BIN)/mercast bench chain
-	$(BIN)/mercast bench taps
-	$(BIN)/mercast bench forward
-	$(BIN)/mercast bench hop
-	$(BIN)/mercast bench line
-	$(BIN)/mercast bench idle
-	$(BIN)/mercast bench crowd
-	$(BIN)/mercast bench audit
-	$(BIN)/mercast bench metrics
+BENCHED := build/bench
+bench: $(READY)  ## speed of matching, simulator and live brokers, each beside its yardstick; docs/sizing.md (some thirty minutes)
+	@mkdir -p $(BENCHED)
+	@set -e; for each in all simulator chain taps forward hop line idle crowd audit metrics; do \
+	  $(BIN)/mercast bench $$each --json $(BENCHED)/$$each.json; done
+	$(BIN)/python -m mercast_loadtest.bench.sizing $(BENCHED) docs/sizing.md
 
 mutants: $(READY)  ## do the tests notice changed lines? 300 sampled mutants of content and matching, 300 of overlay and routing
 	$(BIN)/python tests/mutants.py content,matching
