@@ -40,7 +40,7 @@ def test_it_has_a_figure_for_every_bench_that_it_names(measured):
 
 
 def test_its_example_is_worked_out_from_the_figures(measured):
-    """To publish takes 80 µs with the match, each copy 60, and a fifth of 10,000 events is wanted at each other broker."""
+    """To publish takes 80 µs with the match, each copy 60; a fifth of 10,000 events is wanted at each other broker."""
     measured["hop"]["cpu_us_per_event"], measured["forward"]["varied"]["cpu_us_per_event"] = 50, 10
     measured["all"][1]["us_per_event"]["mean"] = 30
     measured["idle"]["before_bytes"] = measured["all"][1]["memory_bytes"] = 100 * 1024 * 1024
