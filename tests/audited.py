@@ -13,6 +13,8 @@ from pathlib import Path
 
 import orjson
 
+from mercast.protocol.repeated import OF, RUNS
+
 FOLDER = "MERCAST_TEST_TAPS"
 _SETTING = "audit.json"
 _TAPS = "*.jsonl*"
@@ -70,6 +72,9 @@ def _later(message, seconds):
     message["incarnation"] += seconds * _MILLISECONDS
     for rows in message.values():
         if isinstance(rows, dict):
+            runs = rows.get(RUNS, {})
+            for name in _TIMES.keys() & runs.keys():
+                runs[name][OF] = [time if time is None else time + seconds * _TIMES[name] for time in runs[name][OF]]
             for name in _TIMES.keys() & rows.keys():
                 rows[name] = [time if time is None else time + seconds * _TIMES[name] for time in rows[name]]
     return message

@@ -35,7 +35,7 @@ from mercast_streaming.figures import (
     figures,
     key_json,
 )  # fmt: skip
-from mercast_streaming.schema import CORRUPT, message_schema
+from mercast_streaming.schema import CORRUPT, laid_out, message_schema
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,10 @@ def messages(taps: DataFrame) -> DataFrame:
     message = taps.select(F.unix_micros("timestamp").alias("kafka_time"), text.alias("text"), read)
     message = message.withColumn("problem", problem)
     sample = F.when(F.col("problem").isNotNull(), F.substring("text", 1, _SAMPLE)).alias("sample")
-    kept = (F.when(F.col("problem").isNull(), F.col(f"message.{name}")).alias(name) for name in (*_BROKER, *_READ))
-    return message.select("kafka_time", "problem", sample, *kept)
+    kept = {name: F.col(f"message.{name}") for name in _BROKER}
+    kept |= {kind: laid_out("message", kind, names) for kind, names in _READ.items()}
+    good = (F.when(F.col("problem").isNull(), column).alias(name) for name, column in kept.items())
+    return message.select("kafka_time", "problem", sample, *good)
 
 
 def timed(message: DataFrame, watermark: int) -> DataFrame:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
 from mercast.protocol.columns import COLUMNS, HEADER, Kind
+from mercast.protocol.repeated import MOST_ROWS, OF, ROWS, RUNS
 
 CORRUPT = "_corrupt"
 """Where `from_json` puts the text of what it could not read."""
@@ -29,4 +32,27 @@ def _rows(kind: str, names: set[str]) -> T.StructType:
     columns = {column.name: T.ArrayType(_TYPES[column.kind]) for column in COLUMNS[kind]}
     if not names <= columns.keys():
         raise ValueError(f"rows of kind {kind} have no column {', '.join(sorted(names - columns.keys()))}")
-    return T.StructType([T.StructField(name, type_) for name, type_ in columns.items() if name in names])
+    read = {name: type_ for name, type_ in columns.items() if name in names}
+    runs = T.StructType([T.StructField(name, _runs(type_)) for name, type_ in read.items()])
+    return T.StructType([*(T.StructField(name, type_) for name, type_ in read.items()), T.StructField(RUNS, runs)])
+
+
+def _runs(values: T.ArrayType) -> T.StructType:
+    return T.StructType([T.StructField(OF, values), T.StructField(ROWS, T.ArrayType(T.IntegerType()))])
+
+
+def laid_out(message: str, kind: str, names: Iterable[str]) -> Column:
+    """Rows of a kind as arrays of the same length, whichever of them were written as runs; null if there are none.
+
+    What says that it has more rows than a message may have is null: laid out, it might fill the memory.
+    """
+    rows = f"{message}.{kind}"
+    struct = F.struct(*(_column(rows, name).alias(name) for name in names))
+    return F.when(F.col(rows).isNotNull(), struct)
+
+
+def _column(rows: str, name: str) -> Column:
+    values, counts = (F.col(f"{rows}.{RUNS}.{name}.{part}") for part in (OF, ROWS))
+    many = F.aggregate(counts, F.lit(0).cast("bigint"), lambda before, count: before + F.greatest(count, F.lit(0)))
+    each = F.zip_with(values, counts, lambda value, count: F.array_repeat(value, count))
+    return F.coalesce(f"{rows}.{name}", F.when(many <= MOST_ROWS, F.flatten(each)))

@@ -121,7 +121,7 @@ def one_of_each():
         message("taps", 2, len(there) + 3, delivered=after, tick=last),  # what was between is lost
         message("taps", 2, 0, delivered=there),  # said twice
     ]
-    newer = invented.Message("mercast.taps", 3, b'{"version":2,"broker":3,"incarnation":1,"first":0,"count":0}')
+    newer = invented.Message("mercast.taps", 3, b'{"version":3,"broker":3,"incarnation":1,"first":0,"count":0}')
     return [first, second, *taps, newer]
 
 

@@ -39,8 +39,24 @@ MESSAGES = [
         ),
     ),
     *((START, value) for value in BAD),
-    (START, message("good", version=2, delivered=GOOD)),
+    (START, message("good", version=3, delivered=GOOD)),
     (START, message("good", delivered=GOOD, unheard_of={"at": [1]})),
+    (
+        START,
+        message(
+            "runs",
+            version=2,
+            delivered={
+                "at": [START + 7, START + 8, START + 9],
+                "runs": {
+                    "time": {"of": [START, START + 1], "rows": [2, 1]},
+                    "copy": {"of": [1], "rows": [3]},
+                },
+            },
+            received={"runs": {name: {"of": [START], "rows": [2**31 - 1]} for name in ("time", "at", "copy")}},
+            dropped={"runs": {name: {"of": [START] * 2, "rows": [2**31 - 1, -(2**31)]} for name in ("time", "at")}},
+        ),
+    ),
     (
         START,
         message(
@@ -129,8 +145,18 @@ def test_a_window_closes_when_the_watermark_passes_its_end(spark, tmp_path):
         query.stop()
 
 
+def test_columns_in_runs_are_laid_out_but_not_beyond_what_a_message_may_have(found):
+    row = found[START, "merc", "runs", None]
+    assert (row["deliveries"], row["latency_max_us"]) == (3, 8)
+    assert (row["receipts"], row["dropped"]) == (0, 0)
+
+
 def test_the_schema_is_made_from_the_definition():
     named = message_schema({"delivered": ["at", "subscriptions"]})
-    assert named["delivered"].dataType.simpleString() == "struct<subscriptions:array<array<bigint>>,at:array<bigint>>"
+    runs = ("struct<of:array<array<bigint>>,rows:array<int>>", "struct<of:array<bigint>,rows:array<int>>")
+    runs = f"struct<subscriptions:{runs[0]},at:{runs[1]}>"
+    assert named["delivered"].dataType.simpleString() == (
+        f"struct<subscriptions:array<array<bigint>>,at:array<bigint>,runs:{runs}>"
+    )
     with pytest.raises(ValueError, match="delivered have no column weight"):
         message_schema({"delivered": ["at", "weight"]})

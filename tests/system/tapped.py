@@ -7,6 +7,7 @@ import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from mercast.protocol.columns import COLUMNS
+from mercast.protocol.repeated import columns_of
 
 
 class Said:
@@ -18,10 +19,11 @@ class Said:
     def rows(self, kind, broker=None):
         """Of a kind, each a dict, with the header's broker as `by`."""
         return [
-            dict(zip(said[kind], values, strict=True)) | {"by": said["broker"]}
+            dict(zip(columns, values, strict=True)) | {"by": said["broker"]}
             for _, said in self.messages
             if kind in said and broker in (None, said["broker"])
-            for values in zip(*said[kind].values(), strict=True)
+            for columns in [columns_of(said[kind])]
+            for values in zip(*columns.values(), strict=True)
         ]
 
     def gaps(self):
@@ -32,7 +34,7 @@ class Said:
             assert said["first"] >= following[key], f"numbers run backwards: {key}"
             missing[key] += said["first"] - following[key]
             following[key] = said["first"] + said["count"]
-            assert said["count"] == sum(len(said[kind]["at"]) for kind in COLUMNS if kind in said)
+            assert said["count"] == sum(len(columns_of(said[kind])["at"]) for kind in COLUMNS if kind in said)
         return {key: count for key, count in missing.items() if count}
 
 

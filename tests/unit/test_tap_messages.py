@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from mercast.content.event import EventId
 from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, EVENT_ROWS, HEADER, TAP_ROWS
+from mercast.protocol.repeated import MOST_ROWS, Repeated, columns_of, in_row, in_runs, joined
 from mercast.protocol.rows import Copied, Delivered, Dropped, Published, Run, Subscribed
-from mercast.protocol.tap_messages import Head, Held, by_partition, encode, gather, partition_of
+from mercast.protocol.tap_messages import Head, Held, Stream, by_partition, encode, gather, partition_of
 from mercast.taps.document import document
 
 HEAD = Head(3, 1_763_380_000_000, "alpha", "merc")
@@ -48,7 +49,7 @@ def Rows(rows, at):  # noqa: N802 - reads better
 def read(message):
     """The rows of a message, by kind, as dicts; what a reader would do."""
     said = orjson.loads(message.value)
-    rows = {kind: said[kind] for kind in COLUMNS if kind in said}
+    rows = {kind: columns_of(said[kind]) for kind in COLUMNS if kind in said}
     return {
         kind: [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         for kind, columns in rows.items()
@@ -60,7 +61,7 @@ def test_a_message_as_it_is_documented():
     (message,) = encode(HEAD, 120, rows)
     event = {"event_broker": [1], "event_incarnation": [1_763_380_000_001], "event_sequence": [7]}
     assert orjson.loads(message.value) == {
-        "version": 1,
+        "version": 2,
         "broker": 3,
         "incarnation": 1_763_380_000_000,
         "cluster": "alpha",
@@ -80,6 +81,43 @@ def test_a_message_as_it_is_documented():
         },
         "dropped": {**event, "time": [7], "why": ["no route"], "at": [8]},
     }
+
+
+def test_what_follows_itself_is_written_as_runs():
+    """And as text where something else comes in between, or little is won."""
+    rows = [Dropped(EventId(1, 5, 7 + at), 7_000, "stale" if at < 6 else "no route") for at in range(8)]
+    at = [8, 8, 8, 8, 9, 9, 9, 9]
+    (message,) = encode(HEAD, 0, {"dropped": Rows(rows, at)})
+    assert orjson.loads(message.value)["dropped"] == {
+        "event_sequence": list(range(7, 15)),
+        "why": ["stale"] * 6 + ["no route"] * 2,
+        "runs": {
+            "event_broker": {"of": [1], "rows": [8]},
+            "event_incarnation": {"of": [5], "rows": [8]},
+            "time": {"of": [7], "rows": [8]},
+            "at": {"of": [8, 9], "rows": [4, 4]},
+        },
+    }
+    stream = Stream(HEAD)
+    assert not [*stream.add("dropped", Rows(rows[:6], at[:6])), *stream.add("dropped", Rows(rows[6:], at[6:]))]
+    (together,) = stream.end()
+    assert read(together) == read(message)
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9), min_size=1, max_size=4))
+def test_runs_are_the_values_that_they_stand_for(parts):
+    whole = [value for part in parts for value in part]
+    assert list(joined(map(in_runs, parts))) == whole
+    assert list(joined(in_row(tuple(part)) for part in parts)) == whole
+    runs = joined(Repeated(part, [1] * len(part)) for part in parts)
+    assert columns_of({"runs": {"x": {"of": runs.values, "rows": runs.counts}}}) == {"x": whole}
+    assert list(runs[1:3]) == whole[1:3]
+    assert len(runs) == len(whole)
+
+
+def test_a_message_cannot_say_that_it_has_more_rows_than_fit_in_memory():
+    with pytest.raises(ValueError, match="no message has so many"):
+        columns_of({"runs": {"x": {"of": [1, 2], "rows": [MOST_ROWS, 1]}}})
 
 
 def test_columns_are_the_fields():
@@ -156,7 +194,7 @@ def test_all_rows_of_an_event_lie_in_one_partition(events, partitions):
         assert 0 <= partition < partitions
         *found, _, numbers, at = part
         assert {partition_of(EventId(*event), partitions) for event in zip(*found, strict=True)} == {partition}
-        assert [int(number) for number in numbers] == at == sorted(at)
+        assert [int(number) for number in numbers] == list(at) == sorted(at)
     assert sum(len(part[0]) for part in parts.values()) == len(events)
 
 

@@ -30,7 +30,7 @@ from mercast_loadtest.bench.load import progress
 from mercast_loadtest.bench.processes import cpu_seconds
 from mercast_streaming import live, synthetic
 from mercast_streaming.figures import Figures
-from mercast_streaming.schema import message_schema
+from mercast_streaming.schema import laid_out, message_schema
 from mercast_streaming.spark import VERSION, session
 from mercast_streaming.synthetic import SECOND
 
@@ -185,7 +185,8 @@ def bare_count(taps: DataFrame, setting: live.Setting) -> DataFrame:
     schema = message_schema({kind: [time] for kind, time in times.items()})
     message = taps.select(F.from_json(F.col("value").cast("string"), schema).alias("message"))
     empty = F.array().cast("array<bigint>")
-    every = F.concat(*(F.coalesce(F.col(f"message.{kind}.{time}"), empty) for kind, time in times.items()))
+    read = (laid_out("message", kind, [time])[time] for kind, time in times.items())
+    every = F.concat(*(F.coalesce(one, empty) for one in read))
     when = message.select(F.explode(every).alias("when")).select(F.timestamp_micros("when").alias("when"))
     return when.withWatermark("when", f"{setting.watermark} seconds").groupBy(
         F.window("when", f"{setting.window} seconds")

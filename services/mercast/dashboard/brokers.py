@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from mercast.overlay.cluster import NUMBER
+from mercast.protocol.repeated import column_of, columns_of
 
 UP, DEAD, UNKNOWN = "up", "dead", "unknown"
 
@@ -125,7 +126,7 @@ class Brokers:
             return
         for row in rows(message, "tick"):
             self._tick(one, row, now)
-        for neighbour, many in Counter(message.get("received", {}).get("neighbour", ())).items():
+        for neighbour, many in Counter(column_of(message.get("received", {}), "neighbour")).items():
             link = one.links.get(neighbour & NUMBER)
             if link is not None and one.by != ADMIN:
                 link.counted += many
@@ -292,8 +293,12 @@ _LEAST = 0.05
 
 def rows(message: Mapping[str, Any], kind: str) -> Iterator[dict[str, Any]]:
     """Of a message, which holds them as columns; nothing of a kind that is not as it should be."""
-    columns = message.get(kind)
-    if not isinstance(columns, dict):
+    said = message.get(kind)
+    if not isinstance(said, dict):
+        return
+    try:
+        columns = columns_of(said)
+    except (ValueError, TypeError, KeyError, AttributeError):
         return
     lists = [one for one in columns.values() if isinstance(one, list)]
     if len(lists) == len(columns):

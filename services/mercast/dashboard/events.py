@@ -14,6 +14,7 @@ from mercast.content.event import EventId
 from mercast.dashboard.brokers import rows
 from mercast.overlay.cluster import NUMBER
 from mercast.protocol.columns import EVENT_ROWS
+from mercast.protocol.repeated import column_of
 
 RECENT_BYTES = 32 * 1024 * 1024
 """Some 270,000 rows of a load of stock quotes."""
@@ -48,8 +49,8 @@ class Recent:
         while self._bytes > self._most:
             self._bytes -= len(self._messages.popleft())
         published = message.get("published")
-        if published and published["event_sequence"]:
-            self._last = EventId(*(published[name][-1] for name in _ID))
+        if published and column_of(published, "event_sequence"):
+            self._last = EventId(*(column_of(published, name)[-1] for name in _ID))
 
     @property
     def last(self) -> EventId | None:
@@ -80,7 +81,7 @@ def _rows(event: EventId, value: bytes) -> Iterator[dict[str, Any]]:
     except orjson.JSONDecodeError:
         return
     for kind in EVENT_ROWS:
-        if event.sequence in message.get(kind, {}).get("event_sequence", ()):
+        if event.sequence in column_of(message.get(kind, {}), "event_sequence"):
             for row in rows(message, kind):
                 if tuple(row.get(name) for name in _ID) == event:
                     yield _told(kind, message["broker"], row)

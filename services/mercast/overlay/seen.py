@@ -14,6 +14,8 @@ from operator import itemgetter, lt
 
 from mercast.content.event import EventId
 from mercast.limits import DEFAULTS
+from mercast.protocol.repeated import alike, in_row
+from mercast.protocol.rows import Ids
 
 
 class Seen(Enum):
@@ -44,16 +46,15 @@ class SeenWindow:
         """Whether each of these is new, one after the other."""
         if not events:
             return []
-        sources, incarnations, sequences = zip(*events, strict=True)
-        count, source, incarnation = len(sequences), sources[0], incarnations[0]
-        if sources.count(source) == count == incarnations.count(incarnation):
-            return self._see(source, incarnation, sequences)
+        sources, incarnations, sequences = Ids.of(events).columns
+        if alike(sources) and alike(incarnations):
+            return self._see(sources[0], incarnations[0], sequences)
         answers: list[Seen] = []
         for (source, incarnation), run in groupby(events, _origin):
-            answers += self._see(source, incarnation, tuple(sequence for _, _, sequence in run))
+            answers += self._see(source, incarnation, in_row(tuple(sequence for _, _, sequence in run)))
         return answers
 
-    def _see(self, source: int, incarnation: int, sequences: tuple[int, ...]) -> list[Seen]:
+    def _see(self, source: int, incarnation: int, sequences: Sequence[int]) -> list[Seen]:
         """The same of events of one source and incarnation."""
         count = len(sequences)
         if (source, incarnation) == self._own:
@@ -63,7 +64,7 @@ class SeenWindow:
             del self._windows[next(iter(self._windows))]
         highest, bits = window or (-1, 0)
         after = highest + 1
-        if sequences == tuple(range(after, after + count)):  # the usual case, in one step
+        if sequences == range(after, after + count):  # the usual case, in one step
             bits = (bits << count | (1 << count) - 1) & self._all
             self._windows[source, incarnation] = highest + count, bits
             return [Seen.NEW] * count

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_ar
 from mercast.content.event import EventId
 from mercast.protocol import rows
 
-VERSION = 1
-"""Of tap messages. Columns may be added without a new one: readers skip those that they do not know, and take those
-that are absent for null. A message of a higher version is for newer readers."""
+VERSION = 2
+"""Of tap messages; in the first, no column was written as runs (repeated.py). Columns may be added without a new one:
+readers skip those that they do not know, and take those that are absent for null. A message of a higher version is for
+newer readers."""
 
 Kind: TypeAlias = Literal["int", "bool", "string", "ints", "counts"]
 """Of a value: 64-bit integer, boolean, text, array of integers, object from text to integer."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple, TypeAlias, overload
 
 from mercast.content.event import EventId
+from mercast.protocol.repeated import in_row, in_runs
 
 # -- about events ------------------------------------------------------------------------------------------------------
 
@@ -177,6 +178,38 @@ ControlRow: TypeAlias = (
 
 
 # -- many at once ------------------------------------------------------------------------------------------------------
+
+
+class Ids(Sequence[EventId]):
+    """Ids of events, as columns: broker, incarnation, sequence."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, brokers: Sequence[int], incarnations: Sequence[int], sequences: Sequence[int]) -> None:
+        self.columns = brokers, incarnations, sequences
+
+    @staticmethod
+    def of(ids: Sequence[EventId]) -> "Ids":
+        if isinstance(ids, Ids):
+            return ids
+        return Ids.of_columns(*zip(*ids, strict=True))
+
+    @staticmethod
+    def of_columns(brokers: tuple[int, ...], incarnations: tuple[int, ...], sequences: tuple[int, ...]) -> "Ids":
+        return Ids(in_runs(brokers), in_runs(incarnations), in_row(sequences))
+
+    def __len__(self) -> int:
+        return len(self.columns[2])
+
+    def __iter__(self) -> Iterator[EventId]:
+        return map(EventId, *self.columns)
+
+    @overload
+    def __getitem__(self, at: int) -> EventId: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[EventId]: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        return list(self)[at]
 
 
 class Run:

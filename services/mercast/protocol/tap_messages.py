@@ -1,19 +1,21 @@
 """Tap rows as messages: one JSON object for many rows, which are packed by kind, as columns (columns.py).
 
 Rows are encoded some hundred at a time, column by column, and put together when they are shipped: an object for each
-would cost as much as routing does, and rows that are kept for long keep the events alive that they tell of.
+would cost as much as routing does, and rows that are kept for long keep the events alive that they tell of. Columns in
+which the same value follows itself are written as runs (repeated.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, groupby, repeat
+from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from mercast.content.event import EventId
 from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, EVENT_ROWS, KIND_OF, VERSION
-from mercast.protocol.rows import Run
+from mercast.protocol.repeated import MOST_ROWS, OF, ROWS, RUNS, Repeated, alike, in_runs, joined
+from mercast.protocol.rows import Ids, Run
 
 MOST_BYTES = 900_000
 """Of one message: Kafka's brokers take a million unless told otherwise, header and key included."""
@@ -63,17 +65,20 @@ def gather(written: Iterable[tuple[int, Run]]) -> dict[str, Columns]:
 
 
 def _together(row: type[Any], runs: list[tuple[int, Run]]) -> Columns:
-    if len(runs) == 1:
-        ((when, run),) = runs
-        columns, at = run.columns, [when] * len(run)
-    else:
-        parts = zip(*(run.columns for _, run in runs), strict=True)
-        columns = tuple(list(chain.from_iterable(of_runs)) for of_runs in parts)
-        at = list(chain.from_iterable(repeat(when, len(run)) for when, run in runs))
+    parts = zip(*(run.columns for _, run in runs), strict=True)
+    at = joined(Repeated.same(when, len(run)) for when, run in runs)
     if row not in _ABOUT_EVENTS:
-        return (*columns, at)
-    ids, times, *others = columns
-    return (*zip(*ids, strict=True), [time // _MICRO for time in times], *others, at)
+        return (*map(joined, parts), at)
+    ids, times, *others = parts
+    events = zip(*(Ids.of(some).columns for some in ids), strict=True)
+    return (*map(joined, events), joined(map(_micros, times)), *map(joined, others), at)
+
+
+def _micros(times: Sequence[int]) -> Sequence[int]:
+    times = in_runs(times)
+    if isinstance(times, Repeated):
+        return Repeated([time // _MICRO for time in times.values], times.counts)
+    return [time // _MICRO for time in times]
 
 
 _ABOUT_EVENTS = frozenset(EVENT_ROWS.values())
@@ -103,29 +108,70 @@ def _partition(broker: int, incarnation: int, block: int, partitions: int) -> in
 def by_partition(rows: Columns, partitions: int) -> dict[int, Columns]:
     """Rows about events, with those of each partition in order."""
     brokers, incarnations, sequences = rows[:3]
-    if _alike(brokers) and _alike(incarnations) and max(sequences) >> _BLOCK == (block := min(sequences) >> _BLOCK):
-        return {_partition(brokers[0], incarnations[0], block, partitions): rows}  # as nearly always
-    blocks = zip(brokers, incarnations, [sequence >> _BLOCK for sequence in sequences], strict=True)
     parts: dict[int, list[slice]] = {}
-    end = 0
-    for block_of, run in groupby(blocks):
-        begin, end = end, end + len(list(run))
-        parts.setdefault(_partition(*block_of, partitions), []).append(slice(begin, end))
+    if alike(brokers) and alike(incarnations):  # as nearly always
+        for block, part in _blocks(sequences):
+            parts.setdefault(_partition(brokers[0], incarnations[0], block, partitions), []).append(part)
+    else:
+        end = 0
+        for (*source, block), run in groupby(zip(brokers, incarnations, _blocks_of(sequences), strict=True)):
+            begin, end = end, end + len(list(run))
+            parts.setdefault(_partition(*source, block, partitions), []).append(slice(begin, end))
     if len(parts) == 1:
         return dict.fromkeys(parts, rows)
-    return {place: tuple(_cut(column, parts[place]) for column in rows) for place in sorted(parts)}
+    return {place: tuple(joined(column[part] for part in parts[place]) for column in rows) for place in sorted(parts)}
 
 
-def _cut(column: Sequence[Any], parts: list[slice]) -> Sequence[Any]:
-    return column[parts[0]] if len(parts) == 1 else list(chain.from_iterable(column[part] for part in parts))
+def _blocks(sequences: Sequence[int]) -> Iterator[tuple[int, slice]]:
+    """Of events of one source, with the places of each."""
+    if not isinstance(sequences, range):
+        end = 0
+        for block, run in groupby(_blocks_of(sequences)):
+            begin, end = end, end + len(list(run))
+            yield block, slice(begin, end)
+        return
+    first = sequences[0]
+    for block in range(first >> _BLOCK, (sequences[-1] >> _BLOCK) + 1):
+        yield block, slice(max(0, (block << _BLOCK) - first), (block + 1 << _BLOCK) - first)
 
 
-def _alike(column: Sequence[Any]) -> bool:
-    """Whether all values are the same one."""
-    return bool(column[0] == column[-1] and column.count(column[0]) == len(column))
+def _blocks_of(sequences: Sequence[int]) -> list[int]:
+    return [sequence >> _BLOCK for sequence in sequences]
 
 
 # -- rows as text ------------------------------------------------------------------------------------------------------
+
+
+class _Told:
+    """A column of the rows that a message has so far: runs, or text as soon as some of them are none."""
+
+    __slots__ = ("_runs", "_texts")
+
+    def __init__(self) -> None:
+        self._runs: list[Repeated] = []
+        self._texts: list[bytes] = []
+
+    def more(self, part: Repeated | bytes) -> int:
+        """Bytes that the message grows by with this part, at most."""
+        if not isinstance(part, Repeated):
+            return len(part) + 1 + sum(len(_text(one)) + 1 for one in self._runs)
+        if self._texts:
+            return len(_text(part)) + 1
+        runs = len(orjson.dumps(part.values)) + _COUNT_BYTES * len(part.counts)
+        return runs if part.is_shorter else max(runs, len(_text(part)) + 1)
+
+    def add(self, part: Repeated | bytes) -> None:
+        if isinstance(part, Repeated) and not self._texts:
+            self._runs.append(part)
+        else:
+            self._texts += [*map(_text, self._runs), _text(part) if isinstance(part, Repeated) else part]
+            self._runs.clear()
+
+    def end(self) -> Repeated | list[bytes]:
+        """All of it."""
+        if any(part.is_shorter for part in self._runs):
+            return joined(self._runs)  # type: ignore[return-value]
+        return [*self._texts, *map(_text, self._runs)]
 
 
 class Stream:
@@ -136,18 +182,17 @@ class Stream:
         """The number of the next row that is told or lost."""
         self._head, self._held, self._most = head, held, most
         self._rows = 0
-        self._texts: dict[str, list[tuple[bytes, ...]]] = {}
-        """By kind, of each column, of some rows and some more."""
+        self._told: dict[str, list[_Told]] = {}
+        """By kind, column by column."""
         self._bytes = self._empty = len(self._header(_LARGEST)) + _PER_KIND
 
     def add(self, kind: str, rows: Columns) -> Iterator[TapMessage]:
         """Messages that are full."""
-        count, texts = len(rows[0]), _texts(kind, rows, self._held)
-        size = sum(map(len, texts)) + len(texts)
-        if self._bytes + size + self._new(kind) > self._most:
+        count, parts = len(rows[0]), _parts(kind, rows, self._held)
+        if not self._fits(kind, count, parts):
             yield from self.end()
-        if self._bytes + size + self._new(kind) <= self._most:
-            self._keep(kind, count, size, texts)
+        if self._fits(kind, count, parts):
+            self._keep(kind, count, parts)
         elif count > 1:
             half = count // 2
             yield from self.add(kind, tuple(one[:half] for one in rows))
@@ -155,21 +200,29 @@ class Stream:
         else:
             yield from self._add_large(kind, rows)
 
-    def _keep(self, kind: str, count: int, size: int, texts: tuple[bytes, ...]) -> None:
-        self._bytes += size + self._new(kind)
-        self._rows += count
-        self._texts.setdefault(kind, []).append(texts)
+    def _fits(self, kind: str, count: int, parts: "_Parts") -> bool:
+        return self._rows + count <= MOST_ROWS and self._bytes + self._size(kind, parts) <= self._most
 
-    def _new(self, kind: str) -> int:
-        """Bytes for the names of columns, if there is nothing of this kind yet."""
-        return 0 if kind in self._texts else sum(map(len, _NAMES[kind])) + _PER_KIND
+    def _size(self, kind: str, parts: "_Parts") -> int:
+        """Bytes of these rows, and of the names of columns if there is nothing of this kind yet."""
+        told = self._told.get(kind)
+        if told is None:
+            told, new = [_NOTHING] * len(parts), _NAME_BYTES[kind]
+        else:
+            new = 0
+        return new + sum(column.more(part) for column, part in zip(told, parts, strict=True))
+
+    def _keep(self, kind: str, count: int, parts: "_Parts") -> None:
+        self._bytes += self._size(kind, parts)
+        self._rows += count
+        for column, part in zip(self._told.setdefault(kind, [_Told() for _ in parts]), parts, strict=True):
+            column.add(part)
 
     def _add_large(self, kind: str, rows: Columns) -> Iterator[TapMessage]:
         """A row that is too large is told without what may be large; if that does not help, it is lost."""
-        texts = _texts(kind, rows, self._held._replace(attributes=_NONE, filters=_NONE))
-        size = sum(map(len, texts)) + len(texts)
-        if self._bytes + size + self._new(kind) <= self._most:
-            self._keep(kind, 1, size, texts)
+        parts = _parts(kind, rows, self._held._replace(attributes=_NONE, filters=_NONE))
+        if self._fits(kind, 1, parts):
+            self._keep(kind, 1, parts)
         else:
             yield self._message(b"", 1)
 
@@ -177,15 +230,10 @@ class Stream:
         """A message with all that is left, if anything is."""
         if not self._rows:
             return
-        parts = [self._header(self._rows)]
-        for kind, some in self._texts.items():
-            parts.append(b',"%b":' % kind.encode())
-            columns = zip(_NAMES[kind], zip(*some, strict=True), strict=True)
-            parts += [part for name, texts in columns for part in (name, b",".join(texts))]
-            parts.append(b"]}")
-        value = b"".join((*parts, b"}"))
+        kinds = (_kind_texts(kind, told) for kind, told in self._told.items())
+        value = b"".join((self._header(self._rows), *chain.from_iterable(kinds), b"}"))
         rows, self._rows, self._bytes = self._rows, 0, self._empty
-        self._texts.clear()
+        self._told.clear()
         yield self._message(value, rows)
 
     def nothing(self) -> TapMessage:
@@ -200,6 +248,22 @@ class Stream:
         """Open: what follows is put behind it."""
         header = {"version": VERSION} | self._head._asdict() | {"first": self.next, "count": count}
         return orjson.dumps(header)[:-1]
+
+
+def _kind_texts(kind: str, told: list[_Told]) -> Iterator[bytes]:
+    """In pieces, for they are long: to be put together once."""
+    runs: dict[str, dict[str, Any]] = {}
+    before = b',"%b":{' % kind.encode()
+    for column, one in zip(COLUMNS[kind], told, strict=True):
+        found = one.end()
+        if isinstance(found, Repeated):
+            runs[column.name] = {OF: found.values, ROWS: found.counts}
+            continue
+        yield b'%b"%b":[' % (before, column.name.encode())
+        for place, text in enumerate(found):
+            yield from (b",", text) if place else (text,)
+        before = b"],"
+    yield b'%b"%b":%b}' % (before, RUNS.encode(), orjson.dumps(runs)) if runs else before[:1] + b"}"
 
 
 def encode(
@@ -218,28 +282,42 @@ _LARGEST = 2**53
 _PER_KIND = 20
 """Bytes at most of its name, and of brackets."""
 
-_NAMES: dict[str, list[bytes]] = {
-    kind: [
-        (b"]," if place else b"{") + b'"%b":[' % column.name.encode() for place, column in enumerate(columns)
-    ] for kind, columns in COLUMNS.items()
-}  # fmt: skip
-"""What stands before each column's values."""
+_COUNT_BYTES = 8
+"""Bytes at most that it takes to say for how many rows a value stands."""
+_PER_RUNS = len(f',"":{{"{OF}":[],"{ROWS}":[]}}')
+_NAME_BYTES = {
+    kind: _PER_KIND + len(RUNS) + sum(len(column.name) + _PER_RUNS for column in columns)
+    for kind, columns in COLUMNS.items()
+}
+"""Bytes at most of the names of columns, and of brackets."""
+
+_NOTHING = _Told()
+
+_Parts: TypeAlias = tuple[Repeated | bytes, ...]
+"""Of each column: runs, or its values with commas between them."""
 
 
-def _texts(kind: str, rows: Columns, held: Held) -> tuple[bytes, ...]:
-    """Of each column its values with commas between them."""
-    return tuple(map(_text, _columns(kind, rows, held).values()))
+def _parts(kind: str, rows: Columns, held: Held) -> _Parts:
+    return tuple(map(_part, _columns(kind, rows, held).values()))
+
+
+def _part(column: Sequence[Any]) -> Repeated | bytes:
+    if isinstance(column, Repeated):
+        return column
+    if type(column[0]) in _PLAIN and alike(column):  # of a turn, most columns are
+        return Repeated.same(column[0], len(column))
+    return _text(column)
 
 
 def _text(column: Sequence[Any]) -> bytes:
-    first = column[0]
-    if type(first) in _PLAIN and _alike(column):  # of a turn, most columns are
-        text = orjson.dumps(first)
-        return (text + b",") * (len(column) - 1) + text
-    return orjson.dumps(column)[1:-1]
+    if isinstance(column, Repeated):
+        texts = zip(map(orjson.dumps, column.values), column.counts, strict=True)
+        return b",".join([b",".join([text] * count) for text, count in texts])
+    return orjson.dumps(column if type(column) in _WRITTEN else list(column))[1:-1]
 
 
-_PLAIN = frozenset((int, bool, str, type(None)))
+_PLAIN = frozenset((int, bool, str, tuple, type(None)))
+_WRITTEN = frozenset((list, tuple))
 
 
 def _columns(kind: str, rows: Columns, held: Held) -> dict[str, Sequence[Any]]:

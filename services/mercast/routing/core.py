@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress, groupby, islice
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from mercast.content.errors import ContentError
 from mercast.content.event import Event, EventId, check_event
@@ -33,6 +33,7 @@ from mercast.protocol.messages import (
     Report,
     Statement,
 )
+from mercast.protocol.repeated import Repeated
 from mercast.protocol.rows import (
     FIRST,
     FURTHER,
@@ -42,6 +43,7 @@ from mercast.protocol.rows import (
     Copied,
     Delivered,
     Dropped,
+    Ids,
     Published,
     Run,
     Subscribed,
@@ -338,16 +340,18 @@ class Core(Overlaid):
     def _write_published(
         self, packets: Sequence[Packet], counts: Sequence[int], interested: Sequence[Interested]
     ) -> None:
-        self._write_delivered(packets, interested, 0)
-        events, made = [packet[0] for packet in packets], self._made
-        others = [count - bool(clients) for count, clients in zip(counts, interested, strict=True)]
+        stamps, made = _stamps(packets), self._made
+        self._write_delivered(packets, interested, 0, stamps)
+        others: Sequence[int] = counts
+        if any(interested):
+            others = [count - bool(clients) for count, clients in zip(counts, interested, strict=True)]
         if made:
-            others = [count + made.get(event[0], 0) for count, event in zip(others, events, strict=True)]
-        ids, times = [event[0] for event in events], [event[3] for event in events]
+            others = [count + made.get(id_, 0) for count, id_ in zip(others, stamps[0], strict=True)]
+        events = [packet[0] for packet in packets]
         types, attributes = [event[1] for event in events], [event[2] for event in events]
         sizes, publishers = [len(event[7]) for event in events], [event[4] for event in events]
-        matches = list(map(len, interested))
-        run = Run(Published, ids, times, types, attributes, others, sizes, matches, publishers)
+        matches = list(map(len, interested)) if any(interested) else Repeated.same(0, len(interested))
+        run = Run(Published, *stamps, types, attributes, others, sizes, matches, publishers)
         self._write(packets, run)
 
     def _acknowledge(self, requests: list[int], packets: list[Packet], counts: list[int]) -> None:
@@ -382,19 +386,23 @@ class Core(Overlaid):
             for client, subscriptions in clients
         ]
 
-    def _write_delivered(self, packets: Sequence[Packet], interested: Sequence[Interested], hops: int) -> None:
+    def _write_delivered(
+        self, packets: Sequence[Packet], interested: Sequence[Interested], hops: int, stamps: "_Stamps"
+    ) -> None:
         if not any(interested):
             return
-        delivered = [
-            (packet, client, subscriptions)
-            for packet, clients in zip(packets, interested, strict=True)
-            for client, subscriptions in clients
-        ]
-        packets, clients, subscriptions = zip(*delivered, strict=True)
-        count = len(packets)
-        ids, times = [packet[0][0] for packet in packets], [packet[0][3] for packet in packets]
-        run = Run(Delivered, ids, times, clients, subscriptions, [hops] * count, [FIRST] * count)
-        self._write(packets, run)
+        if set(map(len, interested)) == {1}:  # as it often is
+            clients, subscriptions = zip(*[of_one for (of_one,) in interested], strict=True)
+        else:
+            delivered = [
+                (packet, client, subscriptions)
+                for packet, clients in zip(packets, interested, strict=True)
+                for client, subscriptions in clients
+            ]
+            packets, clients, subscriptions = zip(*delivered, strict=True)
+            stamps = _stamps(packets)
+        same = (Repeated.same(one, len(packets)) for one in (hops, FIRST))
+        self._write(packets, Run(Delivered, *stamps, clients, subscriptions, *same))
 
     # -- events that come in -------------------------------------------------------------------------------------------
 
@@ -427,9 +435,9 @@ class Core(Overlaid):
         for forward, neighbour, seen in arrivals:
             sampled = self._sampled(forward.packets) if self._sampling else ()
             tapped = _with_traced(sampled, forward.packets) if forward.traced else sampled
-            wanted = None if seen is None else self._take_in(forward, seen, interested, tapped)
+            wanted = None if seen is None else self._take_in(forward, seen, interested)
             if tapped:
-                self._copied(forward, neighbour, wanted, tapped)
+                self._write_arrival(forward, neighbour, wanted, tapped)
         self._made.clear()
 
     def _sampled(self, packets: Sequence[Packet]) -> Sequence[int]:
@@ -443,9 +451,7 @@ class Core(Overlaid):
             return self._samples.in_row(first, count)
         return self._samples.among(_ids(packets))
 
-    def _take_in(
-        self, forward: Forward, seen: list[Seen], interested: Iterator[Interested], tapped: Sequence[int]
-    ) -> list[Interested]:
+    def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[Interested]:
         """For each event, who gets it."""
         packets = forward.packets
         all_new = seen.count(_NEW) == len(seen)
@@ -458,21 +464,26 @@ class Core(Overlaid):
             for packet, how in zip(packets, seen, strict=True):
                 if how is not _NEW:
                     self.drop(packet, how.value)
-        if tapped:
-            self._write_delivered(_pick(packets, tapped), _pick(wanted, tapped), forward.hops)
         return wanted
 
-    def _copied(
+    def _write_arrival(
         self,
         forward: Forward,
         neighbour: int,
         interested: Sequence[Interested] | None,
         tapped: Sequence[int],
     ) -> None:
-        """Rows of the copies that came in."""
-        ids = _ids(forward.packets, tapped)
-        copies = [FIRST if one is _NEW else FURTHER for one in self._received_before.see_all(ids)]
-        self._write_copied(forward, neighbour, interested, tapped, copies)
+        """Rows of the copies that came in, and of what was delivered of them."""
+        stamps = _stamps(forward.packets, tapped)
+        if interested is not None:
+            packets = _pick(forward.packets, tapped)
+            self._write_delivered(packets, _pick(interested, tapped), forward.hops, stamps)
+        seen = self._received_before.see_all(stamps[0])
+        if seen.count(_NEW) == len(seen):
+            copies: Sequence[int] = Repeated.same(FIRST, len(seen))
+        else:
+            copies = [FIRST if one is _NEW else FURTHER for one in seen]
+        self._write_copied(forward, neighbour, interested, tapped, stamps, copies)
 
     def note_waited(self, forward: Forward, neighbour: int) -> None:
         """Events that came before are carried on only now: the lists that were made for them are news."""
@@ -481,7 +492,8 @@ class Core(Overlaid):
         made = (id_ in self._made for id_ in _ids(forward.packets, tapped))
         tapped = list(compress(tapped, made))
         if tapped:
-            self._write_copied(forward, neighbour, None, tapped, [WAITED] * len(tapped))
+            waited = Repeated.same(WAITED, len(tapped))
+            self._write_copied(forward, neighbour, None, tapped, _stamps(forward.packets, tapped), waited)
         self._made.clear()
 
     def _write_copied(
@@ -490,17 +502,18 @@ class Core(Overlaid):
         neighbour: int,
         interested: Sequence[Interested] | None,
         tapped: Sequence[int],
-        copies: list[int],
+        stamps: "_Stamps",
+        copies: Sequence[int],
     ) -> None:
-        count, ids, times = len(tapped), _ids(forward.packets, tapped), _times(forward.packets, tapped)
+        def same(value: Any) -> Repeated:
+            return Repeated.same(value, len(tapped))
+
         packets = tuple(_pick(forward.packets, tapped)) if forward.traced else ()
-        wanted = [False] * count if interested is None else list(map(bool, _pick(interested, tapped)))
-        made = [self._made.get(id_, 0) for id_ in ids] if self._made else [0] * count
-        same = neighbour, forward.hops, len(forward.destinations) // ENTRY
+        wanted = same(False) if interested is None else list(map(bool, _pick(interested, tapped)))
+        made = [self._made.get(id_, 0) for id_ in stamps[0]] if self._made else same(0)
+        way = neighbour, forward.hops, len(forward.destinations) // ENTRY
         taken = _names(forward.destinations, self.me)
-        self._write(
-            packets, Run(Copied, ids, times, *([one] * count for one in same), copies, wanted, [taken] * count, made)
-        )
+        self._write(packets, Run(Copied, *stamps, *map(same, way), copies, wanted, same(taken), made))
 
     # -- events that wait, and those that go no further ----------------------------------------------------------------
 
@@ -609,8 +622,17 @@ def _ids(packets: Sequence[Packet], which: Sequence[int] | None = None) -> list[
     return [packet[0][0] for packet in (packets if which is None else _pick(packets, which))]
 
 
-def _times(packets: Sequence[Packet], which: Sequence[int]) -> list[int]:
-    return packets.times(which) if isinstance(packets, Passing) else [packet[0][3] for packet in _pick(packets, which)]
+_Stamps: TypeAlias = tuple[Ids, Sequence[int]]
+"""Of some events their ids, and the times at which they were published."""
+
+
+def _stamps(packets: Sequence[Packet], which: Sequence[int] | None = None) -> _Stamps:
+    """Of all, or of those at these places."""
+    if isinstance(packets, Passing):
+        *ids, times = zip(*packets.stamps(range(len(packets)) if which is None else which), strict=True)
+        return Ids.of_columns(*ids), times
+    events = [packet[0] for packet in (packets if which is None else _pick(packets, which))]
+    return Ids.of([event[0] for event in events]), [event[3] for event in events]
 
 
 def _with_traced(sampled: Sequence[int], packets: Sequence[Packet]) -> Sequence[int]:

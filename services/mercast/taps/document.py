@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable
 
 from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, HEADER, TAP_ROWS, VERSION, Column
+from mercast.protocol.repeated import MOST_ROWS, OF, ROWS, RUNS
 from mercast.protocol.tap_messages import MOST_BYTES
 
 _HEAD = f"""\
@@ -34,18 +35,24 @@ between two rows `snapshot`. So a reader that starts later knows everything afte
 
 ## Messages
 
-A message is one JSON object: its header, and under the name of each kind the rows of that kind, as columns. A kind
-without rows is left out. In files, each message is a line.
+A message is one JSON object: its header, and under the name of each kind the rows of that kind, as columns. A column
+is an array with a value for each row; or it is written as runs, under `{RUNS}`, where the same value follows itself:
+`{OF}` has the values, and `{ROWS}` for how many rows each stands. A kind without rows is left out. In files, each
+message is a line.
 
 ```json
-{{"version":{VERSION},"broker":3,"incarnation":1763380000000,"cluster":"default","strategy":"ddbr","first":120,"count":2,
- "dropped":{{"event_broker":[1,1],"event_incarnation":[1763380000001,1763380000001],"event_sequence":[7,8],
- "time":[1763380005000000,1763380005000400],"why":["no route","no route"],"at":[1763380006000000,1763380006000000]}}}}
+{{"version":{VERSION},"broker":3,"incarnation":1763380000000,"cluster":"default","strategy":"ddbr","first":120,"count":8,
+ "dropped":{{"event_sequence":[7,8,9,10,12,13,14,19],"{RUNS}":{{"event_broker":{{"{OF}":[1],"{ROWS}":[8]}},
+ "event_incarnation":{{"{OF}":[1763380000001],"{ROWS}":[8]}},"time":{{"{OF}":[1763380005000000,1763380005000400],"{ROWS}":[3,5]}},
+ "why":{{"{OF}":["no route"],"{ROWS}":[8]}},"at":{{"{OF}":[1763380006000000],"{ROWS}":[8]}}}}}}}}
 ```
+
+Messages of version 1, which had no runs, are read as well.
 
 Times are whole microseconds since 1970. Each broker in each of its incarnations numbers the rows of each topic and
 partition from 0; lost rows use up numbers. Where nothing follows what was lost, a message without rows does. A message
-has at most {MOST_BYTES:,} bytes; a row that is larger on its own is told without attributes and filter.
+has at most {MOST_BYTES:,} bytes and {MOST_ROWS:,} rows; a row that is larger on its own is told without attributes
+and filter.
 
 Readers skip columns and kinds that they do not know and take absent columns for null; they set messages of a higher
 version aside. What taps may hold of attributes, filters and client ids is configured (`taps_attributes`,

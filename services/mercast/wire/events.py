@@ -31,7 +31,7 @@ _new = tuple.__new__
 """Makes a named tuple in half of the time that its own constructor takes."""
 
 _STAMP_BYTES, _CROSSED = _STAMP.size, _STAMP.size - 1
-_read_id, _read_time = Struct(">xxHQQ").unpack_from, Struct(">20xq").unpack_from
+_read_id, _read_id_and_time = Struct(">xxHQQ").unpack_from, Struct(">xxHQQq").unpack_from
 """Parts of a stamp."""
 _LENGTH = Struct(">I")
 _TRACED = 1
@@ -383,9 +383,10 @@ class Passing(Sequence[Packet]):
         encoded, places = self.encoded, self._places
         return [_read_id(encoded, places[at][0]) for at in which]  # type: ignore[misc]
 
-    def times(self, which: Iterable[int]) -> list[int]:
+    def stamps(self, which: Iterable[int]) -> list[tuple[int, int, int, int]]:
+        """Broker, incarnation, sequence and time, likewise."""
         encoded, places = self.encoded, self._places
-        return [_read_time(encoded, places[at][0])[0] for at in which]
+        return [_read_id_and_time(encoded, places[at][0]) for at in which]
 
     def _packet(self, begin: int, end: int) -> Packet:
         """Without its content."""

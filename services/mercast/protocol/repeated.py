@@ -1,0 +1,129 @@
+"""Columns of which many values that follow each other are equal: kept, written and read as runs.
+
+Of the events of a turn most columns of tap rows are all alike. As a run, such a column costs the same for a thousand
+rows as for one, from the core to the message; readers lay it out again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, pairwise, repeat
+from typing import Any, overload
+
+RUNS = "runs"
+"""Under this name a kind of rows has its columns that are written as runs."""
+OF, ROWS = "of", "rows"
+"""Of such a column: the values, and for how many rows each stands."""
+
+MOST_ROWS = 100_000
+"""Of one message: readers lay out no more, whatever a message says."""
+
+_SHORTER = 4
+"""Times that there must be fewer runs than values."""
+
+
+class Repeated(Sequence[Any]):
+    """Some values, each so many times."""
+
+    __slots__ = ("counts", "values")
+
+    def __init__(self, values: Sequence[Any], counts: Sequence[int]) -> None:
+        self.values, self.counts = values, counts
+
+    @staticmethod
+    def same(value: Any, count: int) -> "Repeated":
+        return Repeated((value,), (count,))
+
+    @property
+    def is_shorter(self) -> bool:
+        """Than all of its values, by far."""
+        return len(self.values) * _SHORTER <= len(self)
+
+    def __len__(self) -> int:
+        return sum(self.counts)
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(map(repeat, self.values, self.counts))
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Sequence[Any]": ...
+    def __getitem__(self, at: int | slice) -> Any:
+        if not isinstance(at, slice):
+            return self.values[-1 if at == -1 else 0] if at in (0, -1) else list(self)[at]
+        begin, end, _ = at.indices(len(self))  # runs are cut, never gone through in steps
+        values, counts, before = list[Any](), list[int](), 0
+        for value, count in zip(self.values, self.counts, strict=True):
+            inside = min(end, before + count) - max(begin, before)
+            before += count
+            if inside > 0:
+                values.append(value)
+                counts.append(inside)
+        return Repeated(values, counts)
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+def alike(column: Sequence[Any]) -> bool:
+    """Whether all values are the same one."""
+    if isinstance(column, Repeated):
+        return len(column.values) == 1
+    return bool(column[0] == column[-1] and column.count(column[0]) == len(column))
+
+
+def in_runs(column: Sequence[Any]) -> Sequence[Any]:
+    """The same column, as runs if these are far fewer than its values."""
+    if isinstance(column, Repeated):
+        return column
+    count = len(column)
+    if alike(column):
+        return Repeated.same(column[0], count)
+    if count < _SHORTER or (column[0] != column[1] and column[1] != column[2]):  # the last where all differ
+        return column
+    found = Repeated(*zip(*((value, len(list(run))) for value, run in groupby(column)), strict=True))
+    return found if found.is_shorter else column
+
+
+def in_row(numbers: Sequence[int]) -> Sequence[int]:
+    """The same numbers, as a range if each is one more than that before it."""
+    first, count = numbers[0], len(numbers)
+    if numbers[-1] - first != count - 1:
+        return numbers
+    row = range(first, first + count)
+    return row if tuple(row) == numbers else numbers
+
+
+def joined(parts: Iterable[Sequence[Any]]) -> Sequence[Any]:
+    """One column after the other; runs if all of them are."""
+    all_ = list(parts)
+    if len(all_) == 1:
+        return all_[0]
+    if all(isinstance(part, range) for part in all_) and all(one[-1] + 1 == other[0] for one, other in pairwise(all_)):
+        return range(all_[0][0], all_[-1][-1] + 1)
+    if not all(isinstance(part, Repeated) for part in all_):
+        return list(chain.from_iterable(all_))
+    values, counts = list[Any](), list[int]()
+    for part in all_:
+        for value, count in zip(part.values, part.counts, strict=True):  # type: ignore[attr-defined]
+            if values and value == values[-1]:
+                counts[-1] += count
+            else:
+                values.append(value)
+                counts.append(count)
+    return Repeated(values, counts)
+
+
+def columns_of(said: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The columns of one kind as a message has them, laid out. ValueError, KeyError or TypeError if it is no such."""
+    names = (*(name for name in said if name != RUNS), *said.get(RUNS, ()))
+    return {name: column_of(said, name) for name in names}
+
+
+def column_of(said: Mapping[str, Any], name: str) -> list[Any]:
+    """One of them; empty if it is not there."""
+    runs = said.get(RUNS, {}).get(name)
+    if runs is None:
+        return said.get(name) or []
+    if sum(runs[ROWS]) > MOST_ROWS:
+        raise ValueError(f"the column {name} says that it has {sum(runs[ROWS])} rows; no message has so many")
+    return list(Repeated(runs[OF], runs[ROWS]))
