@@ -1,14 +1,15 @@
 """Measures what taps cost: the chain of chain.py with rows of all events and of a tenth, beside the same without taps.
 
-Two equal chains differ, as their memory happens to lie: so each round has new ones, in another order, and one more
-without taps shows how far equal ones are apart. Kafka runs on the same machine and takes from its cores, as it would
+Two equal chains differ, as their memory happens to lie, and the machine is not the same from minute to minute: so each
+round has new ones, those with taps between two without, whose mean they are compared with; the second of these beside
+the first shows how far equal ones are apart. Kafka runs on the same machine and takes from its cores, as it would
 not elsewhere: so the brokers' own processor time is compared, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 from mercast.broker.local import Local
 from mercast.kafka import Kafka
@@ -17,15 +18,15 @@ from mercast_loadtest.bench.chain import EVENTS, LINE, WARM_UP
 from mercast_loadtest.bench.load import Run, around_brokers, progress
 
 WITHOUT, AGAIN = "without taps", "without taps, again"
-SAMPLING = {WITHOUT: 0.0, AGAIN: 0.0, "all events": 1.0, "a tenth": 0.1}
-"""By the name of the chain."""
+SAMPLING = {WITHOUT: 0.0, "all events": 1.0, "a tenth": 0.1, AGAIN: 0.0}
+"""By the name of the chain, in the order of every other round; the others go the other way about."""
 
 BROKERS = ("1", "2", "3")
 
 
 @dataclass(frozen=True)
 class Side:
-    """A chain, beside the one without taps in the same round."""
+    """A chain, beside those without taps in the same round."""
 
     events_per_second: float
     ratio: float
@@ -73,8 +74,10 @@ def measure(*, subscriptions: int, runs: int, seconds: float, seed: int, compres
                 done[name].append(_flood(options, kafka.pid, contents, asked, seconds))
             told = ", ".join(f"{name} {floods[-1].run.rate:,.0f}" for name, floods in done.items())
             progress.print(f"taps: round {run} of {runs}, events/s: {told}")
-    bare = done.pop(WITHOUT)
-    sides = {name: _side(floods, bare) for name, floods in done.items()}
+    bare, again = done.pop(WITHOUT), done.pop(AGAIN)
+    around = list(zip(bare, again, strict=True))
+    sides = {AGAIN: _side(again, [(one,) for one in bare])}
+    sides |= {name: _side(floods, around) for name, floods in done.items()}
     return Result(median(one.run.rate for one in bare), _cpu(bare), sides, subscriptions, compression)
 
 
@@ -95,10 +98,10 @@ def _counted(brokers: Local, name: str) -> int:
     return sum(int(broker.metric(f"mercast_tap_rows_{name}_total")) for broker in brokers.brokers.values())
 
 
-def _side(floods: list[_Flood], bare: list[_Flood]) -> Side:
+def _side(floods: list[_Flood], bare: Sequence[tuple[_Flood, ...]]) -> Side:
     pairs = list(zip(floods, bare, strict=True))
-    ratios = [one.run.rate / other.run.rate for one, other in pairs]
-    brokers_ratios = [other.brokers_us / one.brokers_us for one, other in pairs]
+    ratios = [one.run.rate / mean(other.run.rate for other in others) for one, others in pairs]
+    brokers_ratios = [mean(other.brokers_us for other in others) / one.brokers_us for one, others in pairs]
     return Side(
         events_per_second=median(one.run.rate for one in floods),
         ratio=median(ratios),

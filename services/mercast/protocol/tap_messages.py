@@ -1,6 +1,6 @@
 """Tap rows as messages: one JSON object for many rows, which are packed by kind, as columns (columns.py).
 
-Rows are encoded some hundred at a time, column by column, and put together when they are shipped: an object for each
+Rows are encoded some thousand at a time, column by column, and put together when they are shipped: an object for each
 would cost as much as routing does, and rows that are kept for long keep the events alive that they tell of. Columns in
 which the same value follows itself are written as runs (repeated.py).
 """
