@@ -1,4 +1,4 @@
-"""Rows from a broker's turns, encoded some thousand at a time, and shipped a few times a second.
+"""Rows from a broker's turns, encoded some thousand at a time, and shipped twice a second.
 
 A turn only hands its runs over. Each topic and partition numbers its rows; a number is used up when a row is put into a
 message, whether that is shipped or lost.
@@ -13,8 +13,8 @@ from mercast.protocol.tap_messages import Head, Stream, TapMessage, by_partition
 from mercast.taps.settings import TapSettings
 from mercast.taps.shipper import Parcel, Shipper
 
-_EVERY = 0.2
-"""Seconds between two flushes."""
+_EVERY = 0.5
+"""Seconds between two flushes: each makes a message or more, and Kafka's client takes its time for each."""
 _ROWS = 2048
 """Rows that wait to be encoded at most: while they do, the events that they tell of stay in memory. Few at a time cost
 more each, for what encodes them has left the processor's cache since the last time."""
