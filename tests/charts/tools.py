@@ -1,10 +1,11 @@
-"""Helm and promtool, for tests of the chart: as they are on the machine, or else from a Debian package, or built by Go,
-once, and kept where other things are that were fetched once. python tests/charts/tools.py has them ready."""
+"""Helm and promtool, for tests of the chart: of our environment or the machine, or else from a Debian package, or built
+by Go, once, and kept where other things are that were fetched once. python tests/charts/tools.py has them ready."""
 
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from fcntl import LOCK_EX, flock
 from pathlib import Path
@@ -42,7 +43,7 @@ class NoTool(Exception):  # noqa: N818 - says what has happened
 
 def find(tool: Tool) -> str:
     """The program. Whoever comes while another one builds it waits."""
-    there = shutil.which(tool.name)
+    there = shutil.which(tool.name, path=sysconfig.get_path("scripts")) or shutil.which(tool.name)
     if there:
         return there
     built = cache() / f"{tool.name}-{tool.version}"
