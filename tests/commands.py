@@ -14,7 +14,7 @@ from mercast.processes import end_with_parent
 PATIENCE = 200.0
 """Seconds: for a loaded machine."""
 
-LOADED = {"bench", "broker", "doctor", "filter", "lab", "overlay", "pub", "sub", "taps", "trace"}
+LOADED = {"bench", "broker", "doctor", "filter", "lab", "local", "overlay", "pub", "sub", "taps", "trace"}
 _FORKED = get_context("forkserver")
 _BENEATH = ("mercast.broker.main", "mercast.lab.worlds")
 _FORKED.set_forkserver_preload([*(f"mercast.cli.{name}" for name in sorted(LOADED)), *_BENEATH])

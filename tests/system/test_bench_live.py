@@ -46,7 +46,7 @@ def test_hop(tmp_path):
 
 @pytest.mark.slow
 def test_line(tmp_path):
-    result, _ = bench(tmp_path, "line", "--brokers", "4", "--subscriptions", "30", "--seconds", "0.5")
+    result, _ = bench(tmp_path, "line", "--brokers", "4", "--subscriptions", "30", "--seconds", "0.3")
     for compared in (result["scan"], result["index"]):
         sides = [compared[strategy] for strategy in ("fbr", "ddbr", "merc")]
         assert [side["lost"] for side in sides] == [0, 0, 0]

@@ -68,7 +68,7 @@ def ctrl_c_again_and_again(demo):
     ("when", "stop", "status"),
     [
         ("the page is up", lambda demo: demo.process.terminate(), 130),
-        ("events are published", lambda demo: demo.close_terminal(), None),
+        ("brokers are up", lambda demo: demo.close_terminal(), None),
         ("events are published", ctrl_c_again_and_again, 130),
         ("events are published", lambda demo: demo.process.kill(), -signal.SIGKILL),
     ],

@@ -101,7 +101,7 @@ def test_no_broker_there(command):
 def test_trace_shows_every_hop(mesh, tmp_path):
     with subscribed(mesh, 2, tmp_path, "stock.quote") as sub:
         sub.says("is settled")
-        done = mercast("trace", *QUOTE, "--wait", 1, "--url", mesh[1].client)
+        done = mercast("trace", *QUOTE, "--wait", 3, "--url", mesh[1].client)
         assert (done.returncode, done.stderr) == (0, "")
         said = [line[:60].rstrip() for line in done.stdout.splitlines()]
         assert said[0] == "accepted, 1 destination"
@@ -110,7 +110,7 @@ def test_trace_shows_every_hop(mesh, tmp_path):
         assert sorted(said[2:])[0] == "  broker 2: 1 hop, from broker 1"
         rows = [
             json.loads(line)
-            for line in mercast("trace", *QUOTE, "--json", "--wait", 1, "--url", mesh[1].client).stdout.splitlines()
+            for line in mercast("trace", *QUOTE, "--json", "--wait", 3, "--url", mesh[1].client).stdout.splitlines()
         ]
         assert sorted((row["broker"], row["kind"]) for row in rows) == [
             (1, "published"),
@@ -125,7 +125,7 @@ def test_a_receipt_counts_the_publishers_broker_and_the_trace_says_so(mesh, tmp_
     with subscribed(mesh, 1, tmp_path, "stock.quote") as here, subscribed(mesh, 2, tmp_path, "stock.quote") as there:
         for sub in (here, there):
             sub.says("is settled")
-        done = mercast("trace", *QUOTE, "--wait", 1, "--url", mesh[1].client)
+        done = mercast("trace", *QUOTE, "--wait", 3, "--url", mesh[1].client)
         said = [line[:60].rstrip() for line in done.stdout.splitlines()]
         assert said[0] == "accepted, 2 destinations"
         assert "broker 1: published, 1 other broker, 1 client here" in said

@@ -11,10 +11,12 @@ from mercast.overlay.construct import neighbours
 
 RING = [(1, 2), (2, 3), (3, 4), (4, 1)]
 CLIENTS = 4
+PACE = 0.002
+"""Seconds between two events of a publisher: all through the restarts there are some on every way."""
 
 
 class Publisher:
-    """Publishes without a pause, and keeps account."""
+    """Publishes again and again, and keeps account."""
 
     def __init__(self, client, number):
         self.client, self.number, self.count = client, number, 0
@@ -24,6 +26,7 @@ class Publisher:
         while not self.over:
             await self.client.publish("tick", {"by": self.number, "n": self.count})
             self.count += 1
+            await asyncio.sleep(PACE)
 
 
 class Subscriber:

@@ -13,11 +13,13 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
-from system.live import Mesh, Running, end, mercast, metrics, until
+from system.live import PATIENCE, Mesh, Running, end, mercast, metrics, until
 
 from mercast.processes import descendants, free_addresses, in_use
 
-SMALL = ("--publishers", 2, "--subscribers", 4, "--filters", 6, "--rate", 300, "--patience", 1.5)
+SMALL = ("--publishers", 2, "--subscribers", 4, "--filters", 6, "--rate", 300)
+PATIENT, SOON = 60, 2
+"""Seconds until a delivery is late: none is, on a loaded machine; or, where some never come, these are not waited for."""
 SUBSCRIPTIONS, USERS = 24, 6
 
 
@@ -38,17 +40,17 @@ def counted(mesh, *names):
     return [sum(one[name] for one in found) for name in names]
 
 
-def load(*flags, folder, status=0):
+def load(*flags, folder, patience=PATIENT):
     """The result, and what was said."""
     place = folder / "result.json"
-    done = mercast("load", *SMALL, "--json", place, *flags)
-    assert done.returncode == status, done.stdout + done.stderr
+    done = mercast("load", *SMALL, "--patience", patience, "--json", place, *flags)
+    assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(place.read_text()), done.stdout
 
 
-def all_came(result):
+def all_came(result, *but):
     """And it was something."""
-    wrong = ("missing", "missing_around_faults", "not_accepted", "late", "doubled", "undue", "strangers")
+    wrong = {"missing", "missing_around_faults", "not_accepted", "late", "doubled", "undue", "strangers"} - {*but}
     assert {name: result[name] for name in wrong} == dict.fromkeys(wrong, 0)
     assert result["due"] == result["delivered"] > 100
     assert (result["kept"], result["completeness"], result["problem"]) == (True, 1.0, None)
@@ -78,11 +80,13 @@ def test_figures_are_what_brokers_counted(mesh, tmp_path, workers):
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["burst", "churn", "flash"])
 def test_shapes(mesh, tmp_path, shape):
-    result, _ = load(*at(mesh), "--seconds", 9, "--shape", shape, folder=tmp_path)
-    all_came(result | {"completeness": 1.0})
+    churns = shape == "churn"  # subscriptions stand for twice the patience
+    how = {"folder": tmp_path, "patience": SOON if churns else PATIENT}
+    result, _ = load(*at(mesh), "--seconds", 9, "--shape", shape, **how)
+    all_came(result, *["late"] if churns else [])
     assert result["shape"] == shape
     assert result["users"] == (USERS + 4 if shape == "flash" else USERS)
-    assert shape != "churn" or result["uncounted"] > 0
+    assert not churns or result["uncounted"] > 0
 
 
 def test_a_ramp_finds_a_knee_or_says_that_it_did_not(mesh, tmp_path):
@@ -139,15 +143,16 @@ def test_ctrl_c_while_workers_are_awaited(mesh, tmp_path):
 
 
 @contextmanager
-def running(folder, *flags):
-    with Running(folder, "load", *SMALL, "--json", folder / "result.json", *flags) as command:
+def running(folder, *flags, patience=SOON):
+    flags = ("--patience", patience, "--json", folder / "result.json", *flags)
+    with Running(folder, "load", *SMALL, *flags) as command:
         command.says("events/s")
         yield command
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_early_with_its_summary(mesh, tmp_path, by):
-    with running(tmp_path, *at(mesh), "--seconds", 600) as command:
+    with running(tmp_path, *at(mesh), "--seconds", 600, patience=PATIENT) as command:
         status = end(command.process, by)
         assert (status, "nothing missing" in command.out) == (0, True), command.out + command.err
     result = json.loads((tmp_path / "result.json").read_text())
@@ -163,7 +168,8 @@ def test_locusts_page_starts_tests_again_and_again(mesh, tmp_path):
             return json.load(answer)
 
     form = {"user_count": 1, "spawn_rate": 1, "quotes": "", "filters": 6}
-    flags = (*SMALL, *at(mesh), "--seconds", 1.5, "--web", "--web-port", address.rpartition(":")[2])
+    port = address.rpartition(":")[2]
+    flags = (*SMALL, *at(mesh), "--patience", PATIENT, "--seconds", 1.5, "--web", "--web-port", port)
     with Running(tmp_path, "load", *flags) as command:
         until(lambda: in_use(address), lambda: command.out + command.err)
         for wrong, why in (
@@ -193,7 +199,7 @@ def test_what_a_fault_costs_is_missing_unless_it_is_told_of(tmp_path, told):
             if told:
                 command.process.send_signal(signal.SIGUSR1)
             mesh.kill(2)
-            status = command.process.wait(60)
+            status = command.process.wait(PATIENCE)
             said = command.out + command.err
     result = json.loads((tmp_path / "result.json").read_text())
     lost, other = ("missing_around_faults", "missing") if told else ("missing", "missing_around_faults")
@@ -205,7 +211,7 @@ def test_what_a_fault_costs_is_missing_unless_it_is_told_of(tmp_path, told):
 def test_users_of_a_killed_broker_go_elsewhere(tmp_path):
     with Mesh(3) as mesh, running(tmp_path, *at(mesh), "--seconds", 6) as command:
         mesh.kill(3)
-        assert command.process.wait(60) == 0, command.out + command.err
+        assert command.process.wait(PATIENCE) == 0, command.out + command.err
         until(lambda: metrics(mesh[1])["mercast_events_published_total"] > 0, "somebody publishes")
     result = json.loads((tmp_path / "result.json").read_text())
     assert len(result["faults"]) == 1

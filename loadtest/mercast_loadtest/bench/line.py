@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from urllib.request import urlopen
 
 from mercast.broker.local import Broker, Local
+from mercast.broker.nursery import Nursery
 from mercast_loadtest.bench import quotes
 from mercast_loadtest.bench.chain import EVENTS, WARM_UP
 from mercast_loadtest.bench.load import WINDOW, Run, around_brokers, progress
@@ -72,11 +73,14 @@ def measure(*, brokers: int, subscriptions: int, seconds: float, seed: int) -> R
     filters = quotes.filters(subscriptions, seed)
     contents = quotes.contents(quotes.wanted_events(filters, EVENTS, seed))
     asked = [str(filter) for filter in filters]
-    scan, index = (_compared(matcher, brokers, contents, asked, seconds) for matcher in ("scan", "index"))
+    with Nursery() as nursery:
+        scan, index = (_compared(matcher, brokers, contents, asked, seconds, nursery) for matcher in ("scan", "index"))
     return Result(brokers, subscriptions, scan, index)
 
 
-def _compared(matcher: str, brokers: int, contents: list[bytes], asked: list[str], seconds: float) -> Comparison:
+def _compared(
+    matcher: str, brokers: int, contents: list[bytes], asked: list[str], seconds: float, nursery: Nursery
+) -> Comparison:
     sides: dict[str, Side] = {}
     rate = 0.0
     for strategy in STRATEGIES:
@@ -84,10 +88,10 @@ def _compared(matcher: str, brokers: int, contents: list[bytes], asked: list[str
         make = TwoClusters if strategy == "merc" else Local
         links = [(one, one + 1) for one in range(1, brokers)]
         with (
-            make(brokers, links, strategy=strategy, matcher=matcher) as line,
+            make(brokers, links, strategy=strategy, matcher=matcher, nursery=nursery) as line,
             around_brokers(line, contents, {brokers: asked}) as live,
         ):
-            live.flood(WARM_UP, WINDOWS[matcher])
+            live.flood(min(WARM_UP, seconds), WINDOWS[matcher])
             before = _matched(line)
             full = live.flood(seconds, WINDOWS[matcher])
             after = _matched(line)

@@ -30,7 +30,8 @@ CLUSTER, BACKBONE = "cluster", "backbone"
 """Names of several clusters: cluster-1, cluster-2, …; and of the one that their edges are in."""
 
 _POLL = 0.05
-_ANSWER_WITHIN = 1.0
+_ANSWER_WITHIN, _TELL_WITHIN = 1.0, 60.0
+"""Seconds: for one who is asked again and again; and for one whose answer is waited for, on a loaded machine."""
 _STOP_WITHIN = 10.0
 _TOLD = 2_000
 """Characters of a broker's log in an error."""
@@ -62,7 +63,7 @@ class Broker:
 
     def metric(self, name: str) -> float:
         """Of a metric without labels, as its admin port tells it."""
-        with urlopen(f"http://{self.admin}/metrics", timeout=_ANSWER_WITHIN) as answer:
+        with urlopen(f"http://{self.admin}/metrics", timeout=_TELL_WITHIN) as answer:
             lines: list[str] = answer.read().decode().splitlines()
         return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 

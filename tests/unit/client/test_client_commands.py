@@ -267,7 +267,7 @@ def rows(broker):
 
 def test_trace(broker):
     rows(broker)
-    done = mercast(broker, "trace", "stock.quote", "price=1", "--wait", "0.5")
+    done = mercast(broker, "trace", "stock.quote", "price=1", "--wait", "1.5")
     assert done.returncode == 0, done.stderr
     first, *hops = done.stdout.splitlines()
     assert first == "accepted, 1 destination"
@@ -282,7 +282,7 @@ def test_trace(broker):
 
 def test_trace_as_json(broker):
     rows(broker)
-    done = mercast(broker, "trace", "stock.quote", "--json", "--wait", "0.5")
+    done = mercast(broker, "trace", "stock.quote", "--json", "--wait", "1.5")
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(one["broker"], one["kind"], one["event"]) for one in told] == [
         (1, "published", [1, 1, 1]),
