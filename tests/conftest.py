@@ -8,8 +8,16 @@ from hypothesis import HealthCheck, settings
 from mercast import garbage
 from mercast.processes import PORTS, ports
 
-# A busy machine takes its time; that is no failure.
-settings.register_profile("unhurried", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine takes its time; that is no failure. The examples are always the same, so that a change fails for what
+# it changes; EXAMPLES=1000 looks for others, by chance, and for so many where a test does not say how many.
+_examples = os.environ.get("EXAMPLES")
+settings.register_profile(
+    "unhurried",
+    deadline=None,
+    max_examples=int(_examples or 60),
+    derandomize=_examples is None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("unhurried")
 
 garbage.seldom()  # as `mercast lab` does: much of what is tested here is simulated

@@ -19,6 +19,7 @@ QUIET = Settings(timing=Timing(heart_beat=1_000.0), matcher="scan")
 BROKERS = 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["tree", "cyclic"])
 def test_section_4_4_covering_stores_less_and_delivers_the_same(shape):
     """A subscription is sent on "unless it is already covered by a previous subscription": the tables become smaller,

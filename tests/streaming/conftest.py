@@ -1,11 +1,12 @@
-"""Tests that need Spark are marked `spark`, and run after all others, in two processes, file by file. Each has a Spark,
-if a test of its needs one that is not a command, and a Kafka."""
+"""Tests that need Spark are marked `spark`, and run after all others, in two processes: one has a Spark, which is slow
+to start, for all tests that are not of commands; the other has the commands, which start their own."""
 
 import os
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from mercast.kafka import Kafka
 from mercast.kafka.jars import connector, find_jars
@@ -20,6 +21,20 @@ MARKS = (
     # py4j leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"),
 )
+
+COMMANDS = {"test_audit_command.py", "test_compare.py", "test_demo_whole.py", "test_job_killed.py"}
+
+
+class InTwo(LoadScopeScheduling):
+    """What belongs together is done by one process, one after the other."""
+
+    def _split_scope(self, nodeid):
+        return "commands" if Path(nodeid.partition("::")[0]).name in COMMANDS else "Spark"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return InTwo(config, log)
 
 
 def pytest_itemcollected(item):

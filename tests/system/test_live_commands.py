@@ -240,6 +240,7 @@ def test_local_until_ctrl_c(tmp_path):
     assert all(map(is_free, local_ports(first, 2)))
 
 
+@pytest.mark.slow
 def test_local_in_the_background_of_a_script_ends_by_sigterm(tmp_path):
     def deaf():
         end_with_parent()
@@ -254,6 +255,7 @@ def test_local_in_the_background_of_a_script_ends_by_sigterm(tmp_path):
     assert all(map(is_free, local_ports(first, 1)))
 
 
+@pytest.mark.slow
 def test_local_tells_of_a_broker_that_was_killed(tmp_path):
     command, first = started(tmp_path, 2)
     with command:
@@ -296,6 +298,7 @@ def test_local_says_what_is_wrong(tmp_path):
         assert told(mercast("local", brokers, "--port", port)) == (1, "", said)
 
 
+@pytest.mark.slow
 def test_local_beside_another_one(tmp_path):
     command, first = started(tmp_path, 2)
     with command:
@@ -305,6 +308,7 @@ def test_local_beside_another_one(tmp_path):
         assert told(done) == (1, "", said)
 
 
+@pytest.mark.slow
 def test_local_at_any_free_ports(tmp_path):
     with Running(tmp_path, "local", 1, "--port", 0) as command:
         command.says("Ctrl-C here stops all")

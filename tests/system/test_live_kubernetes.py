@@ -56,6 +56,7 @@ def ready(*brokers):
         until(one.is_ready, lambda one=one: f"{one.id}: {ask(one, 'readyz')}")
 
 
+@pytest.mark.slow
 def test_brokers_find_each_other_by_the_api(api, run):
     """And stay together when the API is away, when it forgets one of them, and when a pod is replaced."""
     first, second = (run(f"try-broker-{at}", at) for at in range(2))

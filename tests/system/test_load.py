@@ -19,7 +19,7 @@ from mercast.processes import descendants, free_addresses, in_use
 
 SMALL = ("--publishers", 2, "--subscribers", 4, "--filters", 6, "--rate", 300)
 PATIENT, SOON = 60, 2
-"""Seconds until a delivery is late: none is, on a loaded machine; or, where some never come, these are not waited for."""
+"""Seconds until a delivery is late: none is, on a loaded machine; or, where some never come, the end is not far."""
 SUBSCRIPTIONS, USERS = 24, 6
 
 
@@ -89,6 +89,7 @@ def test_shapes(mesh, tmp_path, shape):
     assert not churns or result["uncounted"] > 0
 
 
+@pytest.mark.slow
 def test_a_ramp_finds_a_knee_or_says_that_it_did_not(mesh, tmp_path):
     flags = ("--shape", "ramp", "--step", 1, "--steeper", 1.5, "--seconds", 4)
     result, said = load(*at(mesh), *flags, folder=tmp_path)
@@ -98,6 +99,7 @@ def test_a_ramp_finds_a_knee_or_says_that_it_did_not(mesh, tmp_path):
     assert "knee: " in said
 
 
+@pytest.mark.slow
 def test_real_quotes(mesh, tmp_path):
     file = tmp_path / "quotes.csv"
     file.write_text("symbol,price,volume,venue\n" + "".join(f"S{n % 5},{10 + n % 7},{n},x\n" for n in range(50)))
@@ -132,6 +134,7 @@ def hears_ctrl_c(pid):
     return int(caught[1], 16) >> (signal.SIGINT - 1) & 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_workers_are_awaited(mesh, tmp_path):
     """They are killed before they can answer."""
     with Running(tmp_path, "load", *SMALL, *at(mesh), "--workers", 2) as command:
@@ -150,6 +153,7 @@ def running(folder, *flags, patience=SOON):
         yield command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_early_with_its_summary(mesh, tmp_path, by):
     with running(tmp_path, *at(mesh), "--seconds", 600, patience=PATIENT) as command:
@@ -160,6 +164,7 @@ def test_it_ends_early_with_its_summary(mesh, tmp_path, by):
     assert result["missing"] == result["doubled"] == result["undue"] == 0
 
 
+@pytest.mark.slow
 def test_locusts_page_starts_tests_again_and_again(mesh, tmp_path):
     [address] = free_addresses(1)
 
@@ -189,6 +194,7 @@ def test_locusts_page_starts_tests_again_and_again(mesh, tmp_path):
         assert "Traceback" not in command.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [False, True])
 def test_what_a_fault_costs_is_missing_unless_it_is_told_of(tmp_path, told):
     """Nobody is connected to the broker in the middle: users see nothing of its end."""
@@ -208,6 +214,7 @@ def test_what_a_fault_costs_is_missing_unless_it_is_told_of(tmp_path, told):
     assert result[other] == result["doubled"] == result["undue"] == 0
 
 
+@pytest.mark.slow
 def test_users_of_a_killed_broker_go_elsewhere(tmp_path):
     with Mesh(3) as mesh, running(tmp_path, *at(mesh), "--seconds", 6) as command:
         mesh.kill(3)
