@@ -25,8 +25,9 @@ $(READY): requirements.lock pyproject.toml
 	  { echo "Python's venv module is missing; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
 	@echo "setting up $(VENV) (once; a minute or two)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # by all processors; some packages have files for other Pythons
 	@touch $@
 
 test: $(READY)  ## everything: lint, types, import contract, all tests

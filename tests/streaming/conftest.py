@@ -17,7 +17,7 @@ from mercast_streaming.spark import VERSION, session
 MARKS = (
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),  # a Spark that is left in the midst of its work is of no use to the tests after it
     # py4j leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"),
 )

@@ -12,7 +12,7 @@ from mercast_streaming import live
 
 STRATEGIES = ("ddbr", "fbr", "flooding", "merc")
 EVENTS = 300
-PATIENCE = 250.0
+PATIENCE = 600.0
 
 
 async def _play(brokers):

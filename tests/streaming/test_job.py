@@ -9,7 +9,7 @@ from written import by_key, history_in, known_windows
 from mercast_streaming import live, synthetic
 from mercast_streaming.synthetic import Message, Setting
 
-PATIENCE = 250.0
+PATIENCE = 600.0
 
 
 def test_figures_are_right_and_a_batch_that_fails_is_replayed(spark, kafka, tmp_path):

@@ -13,7 +13,7 @@ from mercast.processes import end_with_parent
 from mercast_streaming import synthetic
 from mercast_streaming.synthetic import Setting
 
-PATIENCE = 250.0
+PATIENCE = 600.0
 
 
 def test_killed_and_started_again(kafka, tmp_path):

@@ -21,7 +21,7 @@ from mercast.content.event import EventId
 from mercast.kafka import Kafka
 from mercast.processes import free_addresses
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 _MS = PATIENCE * 1_000
 NAMELESS = """() => {

@@ -17,7 +17,6 @@ NO_JAVA = {"PYTHONPATH": str(Path(__file__).parent / "no_java"), "NO_INSTALL": "
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_it_goes_on_without_java(tmp_path):
     with running(tmp_path, 6, "--rate", "60", **NO_JAVA) as demo:
         assert demo.ended() == 0, demo.said
@@ -44,7 +43,6 @@ def test_it_goes_on_without_java(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_ctrl_c_is_enough_and_the_report_follows(tmp_path):
     with running(tmp_path, 600, "--rate", "60", **NO_JAVA) as demo:
         demo.says("events are published")
@@ -63,7 +61,6 @@ def ctrl_c_again_and_again(demo):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("when", "stop", "status"),
     [

@@ -17,7 +17,7 @@ from mercast.cli.kafka import kafka as command
 from mercast.kafka import Kafka, KafkaError
 from mercast.processes import end_with_parent, free_addresses
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # Kafka is fetched the first time
+pytestmark = pytest.mark.slow
 
 
 async def _put(address, value):

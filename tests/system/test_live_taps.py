@@ -13,7 +13,7 @@ from mercast.processes import free_addresses
 from mercast.security.certificates import make_ca, make_certificate
 from mercast.security.identity import Identity
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 LINE = [(1, 2), (2, 3)]
 
