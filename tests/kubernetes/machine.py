@@ -1,0 +1,146 @@
+"""A machine within the machine: processes, mounts and network in namespaces of their own, so that nothing of it shows
+outside and nothing is left when it ends, even if whoever made it is killed. What else could be left, cgroups and a
+folder, is taken away before and after."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from build import CannotBe
+
+_INIT = Path(__file__).parent / "init.py"
+_CGROUPS = Path("/sys/fs/cgroup")
+_CGROUP = "mercast-kubernetes"
+_BEGIN = """
+mount --make-rshared /
+mount -t tmpfs tmpfs /run
+mkdir /run/netns /run/lock
+ip link set lo up
+exec "$@"
+"""
+_UNSHARE = ["unshare", "--fork", "--kill-child", "--mount-proc"]
+_NAMESPACES = ["--mount", "--net", "--ipc", "--uts", "--pid"]
+_SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Machine:
+    def __init__(self, folder: Path, programs: Path) -> None:
+        """`folder` is for what it keeps while it is there."""
+        self.folder = folder
+        self._environment = {"PATH": f"{programs}:{_SEARCHED}", "HOME": str(folder), "LANG": "C.UTF-8"}
+
+    def start(self) -> None:
+        if os.geteuid():
+            raise CannotBe("a Kubernetes of our own needs root: name a cluster by KUBECONFIG, or be root")
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.folder.parent / f"{self.folder.name}.lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotBe("another run has its Kubernetes up on this machine: wait for it to end") from None
+        self._clear()
+        (self.folder / "log").mkdir(parents=True)
+        self._process = subprocess.Popen(
+            [*_UNSHARE, *_NAMESPACES, "sh", "-ec", _BEGIN, "sh", sys.executable, "-S", str(_INIT)],
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for who made it
+        )
+        self._heard()
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        self._first = int(children.split()[0])
+
+    def stop(self) -> None:
+        with suppress(OSError):
+            self._process.stdin.close()  # type: ignore[union-attr]
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        self._process.kill()
+        self._process.wait()
+        kept = self.folder.parent / f"{self.folder.name}-log"
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(self.folder / "log", kept)
+        self._clear()
+        self._lock.close()
+
+    def begin(self, name: str, *command: str | Path, network: str | None = None, **environment: str) -> None:
+        """A process that stays; what it says is in log/<name>."""
+        words = [*_in_network(network), *map(str, command)]
+        log = str(self.folder / "log" / name)
+        self._tell({"name": name, "command": words, "environment": self._environment | environment, "log": log})
+
+    def signal(self, name: str, signal: str) -> None:
+        self._tell({"name": name, "signal": signal})
+
+    def _tell(self, what: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.flush()
+        self._heard()
+
+    def _heard(self) -> None:
+        assert self._process.stdout is not None
+        if not self._process.stdout.readline():
+            raise CannotBe("namespaces cannot be made here (unshare): name a cluster by KUBECONFIG")
+
+    def inside(self, command: Sequence[str | Path], network: str | None = None) -> list[str]:
+        """The command, as it is to be given outside."""
+        enter = ["nsenter", f"--target={self._first}", "--mount", "--net", "--pid", f"--wd={os.getcwd()}"]
+        return [*enter, *_in_network(network), *map(str, command)]
+
+    def run(self, *command: str | Path, network: str | None = None, given: str | None = None) -> str:
+        done = subprocess.run(
+            self.inside(command, network),
+            env=self._environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise CannotBe(f"{' '.join(map(str, command))[:300]}: {done.stderr[-2000:] or done.stdout[-2000:]}")
+        return done.stdout
+
+    # -- what is no namespace's --------------------------------------------------------------------------------------
+
+    def cgroup(self, name: str) -> str:
+        """A cgroup of this name, in all hierarchies."""
+        for root in _hierarchies():
+            (root / _CGROUP / name).mkdir(parents=True, exist_ok=True)
+            for parent in (root, root / _CGROUP, root / _CGROUP / name):
+                if (parent / "cgroup.controllers").exists():
+                    controllers = (parent / "cgroup.controllers").read_text().split()
+                    with suppress(OSError):  # threaded, or not ours to give
+                        (parent / "cgroup.subtree_control").write_text(" ".join(f"+{one}" for one in controllers))
+        return f"/{_CGROUP}/{name}"
+
+    def _clear(self) -> None:
+        until = time.monotonic() + 20
+        for root in _hierarchies():
+            while (root / _CGROUP).exists() and time.monotonic() < until:
+                for folder, _, _ in os.walk(root / _CGROUP, topdown=False):
+                    with suppress(OSError):  # its processes are still ending
+                        os.rmdir(folder)
+                time.sleep(0.05)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _in_network(name: str | None) -> list[str]:
+    return ["nsenter", f"--net=/run/netns/{name}"] if name else []
+
+
+def _hierarchies() -> list[Path]:
+    """One, or in version 1 one for each controller."""
+    if (_CGROUPS / "cgroup.controllers").exists():
+        return [_CGROUPS]
+    return [folder for folder in _CGROUPS.iterdir() if folder.is_dir() and (folder / "cgroup.procs").exists()]

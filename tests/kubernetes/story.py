@@ -1,0 +1,163 @@
+"""One fault under load: what is published meanwhile, what comes of it, what brokers and dashboard say; the judgement.
+
+    with stories("an edge pod is killed", may_lose=True) as fault:
+        fault.begins()
+        …
+
+Events may be lost from shortly before a fault until ways around it are found, if the fault is one that may lose
+any; never before or after, and none twice.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from archives import Images
+from chart import Release
+from cluster import Cluster, tell
+from load import PUBLISHERS, SUBSCRIBERS, Load, audit
+from report import Row, Table
+from watching import Member, Watch, members
+
+IN_FLIGHT = 2.0
+"""Seconds that an event may have been on its way when a fault met it."""
+ROUTE_CHANGE = 15.0
+"""Seconds after which all events go around a fault: heart-beats are missed (3 s) and, on a loaded machine, more."""
+_MARGIN = 6.0
+"""Seconds of load before a fault."""
+_AFTERWARDS = 12.0
+"""Seconds of load after all was whole again."""
+_MOST = 900
+
+
+class Fault:
+    def __init__(self, load: Load, watch: Watch, there: list[Member]) -> None:
+        self._load, self._watch, self._there = load, watch, there
+        self.notes: list[str] = []
+        self.began = self.ended = 0.0
+
+    def begins(self, tell_users: bool = True) -> float:
+        if tell_users:
+            self._load.fault()
+        self.began = self.ended = time.time()
+        return self.began
+
+    def ends(self) -> None:
+        """What was done to it is over; without this, it was over at once."""
+        self.ended = time.time()
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def shown_dead(self, member: Member) -> float:
+        """Seconds until the page says that it is not up, and until it does not answer or is not ready."""
+
+        def dead(line: dict[str, Any]) -> bool:
+            return self._watch.shown(line, member) not in ("up", None)
+
+        return self._watch.until(dead, self.began, f"{member.name} is dead on the page") - self.began
+
+    def not_ready(self, member: Member) -> float:
+        def gone(line: dict[str, Any]) -> bool:
+            said = line["brokers"][member.name]
+            return said is None or not said["readyz"]
+
+        return self._watch.until(gone, self.began, f"{member.name} is not ready") - self.began
+
+    def until(
+        self, holds: Callable[[dict[str, Any]], bool], what: str, since: float | None = None, within: float = 180
+    ) -> float:
+        """Seconds after the fault began that it first was so."""
+        return self._watch.until(holds, since or self.began, what, within) - (self.began or time.time())
+
+    def sum(self, name: str, line: dict[str, Any] | None = None) -> float:
+        """Of all brokers, as they say it."""
+        line = line or self._watch.seen(time.time() - 5)[-1]
+        return sum(said.get(name, 0.0) for said in line["brokers"].values() if said)
+
+    def most_away(self) -> int:
+        """How many members of one kind in one cluster were not ready at the same time, since the fault began."""
+        most = 0
+        for line in self._watch.seen(self.began):
+            away = Counter()
+            for one in self._there:
+                said = line["brokers"][one.name]
+                away[one.cluster, one.role] += said is None or not said["readyz"]
+            most = max(most, *away.values())
+        return most
+
+    def there_are(self, there: list[Member]) -> None:
+        """From now on these are the members."""
+        self._there = there
+
+    def whole(self) -> float:
+        """When all were there again, after the fault."""
+        return self._watch.until(
+            lambda line: self._watch.whole(line, self._there), self.ended, "all is whole again", 400
+        )
+
+    def publishes(self) -> None:
+        """Wait until the load's users are there."""
+
+        def begun(line: dict[str, Any]) -> bool:
+            return sum(said["clients"] for said in line["brokers"].values() if said) >= PUBLISHERS + SUBSCRIBERS
+
+        self._watch.until(begun, time.time(), "load has begun")
+
+
+class Stories:
+    """The release that faults happen to, and the table they are told in."""
+
+    def __init__(self, cluster: Cluster, release: Release, watch: Watch, images: Images, table: Table) -> None:
+        self.cluster, self.release, self.watch, self.images, self.table = cluster, release, watch, images, table
+        self.members = members(watch.numbers, 2, 2)
+        self.node = "node-1" if cluster.own else ""
+
+    @contextmanager
+    def __call__(self, name: str, *, may_lose: bool = False, route_change: float = ROUTE_CHANGE) -> Iterator[Fault]:
+        began = time.time()
+        whole = self.watch.until(lambda line: self.watch.whole(line, self.members), began, "all is whole before", 400)
+        load = Load(self.release, self.images.mercast, _MOST, self.node)
+        load.start()
+        fault = Fault(load, self.watch, self.members)
+        fault.publishes()
+        since = time.time()
+        time.sleep(_MARGIN)
+        tell(f"{name}: load has begun")
+        yield fault
+        assert fault.began, "the fault has not begun"
+        whole = fault.whole()
+        tell(f"{name}: whole {whole - fault.began:.1f} s after it began")
+        time.sleep(_AFTERWARDS)
+        until = time.time()
+        load.stop()
+        came = load.result()
+        found = audit(self.release, self.images.spark, since, until, self.node)
+        row = self._judged(name, fault, whole, came, found, route_change)
+        self.table.add(row)
+        tell(f"{name}: {row}")
+        row.check(may_lose)
+
+    def _judged(
+        self, name: str, fault: Fault, whole: float, came: dict[str, Any], found: dict[str, Any], route_change: float
+    ) -> Row:
+        lost = sorted(one["time"] / 1e6 for one in found["named"] if one["what"] == "missing")
+        first, last = fault.began - IN_FLIGHT, fault.ended + route_change
+        beyond = [at for at in lost if not first <= at <= last]
+        return Row(
+            name=name,
+            seen="; ".join(fault.notes),
+            whole=whole - fault.began,
+            published=came["published"],
+            right=found["right"],
+            lost=found["missing"] - len(beyond),
+            lost_until=max(at - fault.began for at in lost) if lost else None,
+            beyond=len(beyond),
+            doubled=found["doubled"] + came["doubled"],
+            undue=found["undue"] + came["undue"],
+            unknown=sum(found["unknown"].values()),
+            users_lost=came["missing_around_faults"],
+            users_beyond=came["missing"],
+        )

@@ -1,0 +1,186 @@
+"""Faults under load, one test each: what is lost is near the fault, nothing comes twice, all becomes whole again; and
+readiness, metrics and dashboard tell the truth meanwhile."""
+
+import time
+
+import pytest
+from watching import Member, members
+
+_AWAY = 30.0
+"""Seconds that the API server, or a node, is away."""
+
+
+def _own(cluster):
+    if cluster.own is None:
+        pytest.skip("takes a Kubernetes of our own")
+    return cluster.own
+
+
+def _killed(cluster, member):
+    """At once, without a goodbye; the pod is then replaced by another, with another address."""
+    if cluster.own is not None:
+        cluster.own.kill(cluster, member.cluster, member.pod)
+    force = ["--grace-period=0", "--force", "--wait=false"]
+    cluster.kubectl("delete", "pod", "-n", member.cluster, member.pod, *force)
+
+
+@pytest.mark.parametrize(
+    "member", [Member("a", "edge", 0), Member("b", "broker", 1)], ids=["an edge", "an internal broker"]
+)
+def test_a_pod_is_killed(cluster, stories, member):
+    what = {"edge": "an edge pod killed", "broker": "an internal pod killed"}[member.role]
+    with stories(what, may_lose=True) as fault:
+        fault.begins()
+        _killed(cluster, member)
+        not_ready, dead = fault.not_ready(member), fault.shown_dead(member)
+        fault.note(f"no answer after {not_ready:.1f} s, dead on the dashboard after {dead:.1f} s; replaced")
+
+
+def test_pods_are_evicted(cluster, stories):
+    """As a drain of a node does: one of a kind at a time, as the PodDisruptionBudgets say."""
+    own = _own(cluster)
+    node = own.nodes[-1].name
+    brokers = "--pod-selector=mercast/role in (broker,edge)"
+    there = [one for one in cluster.get("pods", "-A", "-l", "mercast/role in (broker,edge)")["items"]
+             if one["spec"]["nodeName"] == node]  # fmt: skip
+    assert there, "no pod is on the node"
+    with stories("pods evicted by the drain of a node") as fault:
+        fault.begins(tell_users=False)
+        said = cluster.kubectl(
+            "drain",
+            node,
+            brokers,
+            "--ignore-daemonsets",
+            "--delete-emptydir-data",
+            "--timeout=400s",
+            within=420,
+            all=True,
+        )
+        fault.ends()
+        cluster.kubectl("uncordon", node)
+        refused = said.count("would violate the pod's disruption budget")
+        fault.note(f"{len(there)} pods evicted, of a kind at most {fault.most_away()} away at a time")
+        fault.note(f"{refused} evictions refused by budgets and tried again")
+        assert fault.most_away() <= 1
+
+
+def test_scaled_up_and_down(stories):
+    numbers = stories.watch.numbers
+    with stories("scaled up to three internal brokers a cluster, and down") as fault:
+        began = fault.begins(tell_users=False)
+        stories.release.upgrade({"brokers": {"replicas": 3}})
+        fault.ends()
+        fault.there_are(members(numbers, 3, 2))
+        up = fault.whole()
+        stories.release.upgrade({"brokers": {"replicas": 2}})
+        fault.ends()
+        fault.there_are(members(numbers, 2, 2))
+        down = fault.whole()
+        fault.note(f"ten brokers after {up - began:.0f} s, eight again after {down - began:.0f} s")
+
+
+def test_upgraded_from_the_commit_before(cluster, stories, older):
+    """The image of it is what runs first."""
+    now = stories.release.values["image"]
+    repository, _, tag = older.rpartition(":")
+    stories.release.upgrade({"image": {"repository": repository, "tag": tag}})
+    with stories("upgraded from the image of the commit before") as fault:
+        fault.begins(tell_users=False)
+        stories.release.upgrade({"image": now})
+        fault.ends()
+        pods = cluster.get("pods", "-A", "-l", "mercast/role in (broker,edge)")["items"]
+        run = {one["spec"]["containers"][0]["image"] for one in pods}
+        assert run == {f"{now['repository']}:{now['tag']}"}
+        fault.note(f"all {len(pods)} replaced, of a kind at most {fault.most_away()} away at a time")
+
+
+def test_certificates_are_rotated(stories):
+    """By the job of an upgrade; brokers read them without a restart."""
+    days = 500
+    with stories("certificates rotated") as fault:
+        fault.begins(tell_users=False)
+        stories.release.upgrade({"security": {"tls": {"days": days, "extraHosts": ["mercast.example"]}}})
+
+        def renewed(line):
+            told = [said for said in line["brokers"].values() if said]
+            return all(said["expiry"] > (days - 1) * 86400 for said in told)
+
+        last = fault.until(renewed, "all brokers have the new certificates")
+        fault.ends()
+        fault.note(f"all brokers have the new ones after {last:.0f} s, without a restart")
+        assert fault.most_away() == 0
+
+
+def test_the_api_server_is_killed(cluster, stories):
+    """Brokers keep their last view."""
+    own = _own(cluster)
+    with stories(f"the API server killed, back after {_AWAY:.0f} s") as fault:
+        fault.begins(tell_users=False)
+        own.control.api_killed()
+        time.sleep(_AWAY)
+        own.control.api_begins()
+        own.control.api_answers()
+        fault.ends()
+        assert fault.most_away() == 0
+        fault.note("all brokers ready and up on the dashboard all the time")
+
+
+def test_kafka_is_killed(cluster, stories):
+    """Taps wait in the brokers meanwhile."""
+    own = _own(cluster)
+    with stories("Kafka killed and back") as fault:
+        shipped = fault.sum("rows_shipped")
+        fault.begins(tell_users=False)
+        own.kill(cluster, "a", "mercast-kafka-0")
+        away = fault.until(lambda line: line["page"].get("taps") == "away", "the page says that it is away")
+        again = fault.until(
+            lambda line: line["page"].get("taps") == "there" and fault.sum("rows_shipped", line) > shipped + 100,
+            "taps are shipped again",
+            since=fault.began + away,
+        )
+        fault.ends()
+        assert fault.most_away() == 0
+        lost = fault.sum("rows_lost")
+        fault.note(f"away on the dashboard after {away:.1f} s, there again after {again:.1f} s")
+        fault.note(f"{lost:.0f} rows of taps lost; brokers ready all the time")
+
+
+def test_the_metrics_job_is_killed(cluster, stories):
+    """It goes on where it was, from its checkpoint."""
+    own = _own(cluster)
+    stories.release.upgrade({"metrics": {"enabled": True, "checkpoint": "/tmp/checkpoint"}})
+    try:
+        with stories("the metrics job killed and back") as fault:
+            fault.until(
+                lambda line: (line["page"].get("figures") or 999) < 40, "figures come", since=time.time(), within=400
+            )
+            (pod,) = cluster.get("pods", "-n", "a", "-l", "mercast/role=metrics")["items"]
+            fault.begins(tell_users=False)
+            own.kill(cluster, "a", pod["metadata"]["name"])
+            stale = fault.until(lambda line: (line["page"].get("figures") or 0) > 25, "figures grow old on the page")
+            back = fault.until(
+                lambda line: (line["page"].get("figures") or 999) < 25, "figures come again", fault.began + stale, 400
+            )
+            fault.ends()
+            assert fault.most_away() == 0
+            fault.note(
+                f"figures on the dashboard grew old, and were new again after {back:.0f} s; brokers ready all the time"
+            )
+    finally:
+        stories.release.upgrade({"metrics": {"enabled": False}})
+
+
+def test_the_link_of_a_node_is_cut(cluster, stories):
+    """Brokers on either side go on among themselves."""
+    own = _own(cluster)
+    node = own.nodes[-1]
+    there = cluster.get("pods", "-A", "-l", "mercast/role in (broker,edge)")["items"]
+    beyond = [one["metadata"]["name"] for one in there if one["spec"]["nodeName"] == node.name]
+    assert beyond, "no pod is on the node"
+    with stories(f"the link of the second node cut, healed after {_AWAY:.0f} s", may_lose=True) as fault:
+        fault.begins()
+        node.cut()
+        time.sleep(_AWAY)
+        node.heal()
+        fault.ends()
+        fault.note(f"{len(beyond)} of {len(there)} brokers beyond it; at most {fault.most_away()} of a kind not seen")
