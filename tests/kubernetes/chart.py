@@ -17,7 +17,8 @@ class Release:
         self.cluster, self.namespace, self.values = cluster, namespace, values
 
     def install(self) -> None:
-        self._helm("install", str(CHART), "--wait", f"--timeout={_WITHIN}", "--values=-", given=self.values)
+        words = ["--install", "--wait", f"--timeout={_WITHIN}", "--values=-"]
+        self._helm("upgrade", str(CHART), *words, given=self.values)
 
     def upgrade(self, changed: Values | None = None, wait: bool = True) -> None:
         """To what the values are with these."""
@@ -38,7 +39,11 @@ class Release:
         self._helm("test", "--timeout=3m")
 
     def uninstall(self) -> None:
+        """Pods may still be leaving when Helm is done."""
         self._helm("uninstall", "--wait", "--ignore-not-found", "--timeout=3m")
+        for namespace in self.namespaces:
+            ours = ["-l", "app.kubernetes.io/instance=mercast", "--timeout=120s"]
+            self.cluster.kubectl("wait", "--for=delete", "pod", "-n", namespace, *ours)
 
     def _helm(self, verb: str, *words: str, given: Any = None) -> str:
         return self.cluster.helm(verb, "mercast", *words, "-n", self.namespace, given=given, within=700)

@@ -1,14 +1,17 @@
 """Locust in a pod, and the audit of what it caused in another."""
 
 import json
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from chart import Release
 from pods import CA, CLIENT, TOKEN, ended, pod, run
 
 RATE, PUBLISHERS, SUBSCRIBERS, FILTERS = 100, 4, 8, 5
-_NAME, _AUDIT = "load", "audit"
+_NAME, _AUDITOR, _TLS = "load", "auditor", "mercast-broker-tls"
+_SCRIPT = Path(__file__).parent / "inside/auditor.py"
+_ASK = """rm -f /tmp/answer; echo "$0" > /tmp/asking; mv /tmp/asking /tmp/asked
+until [ -e /tmp/answer ]; do sleep 1; done; cat /tmp/answer"""
 _AUDIT_WITHIN = 600.0
 _PATIENCE = 5
 
@@ -31,7 +34,7 @@ class Load:
             args=args,
             env=[CA, TOKEN],
             labels=CLIENT,
-            ca="mercast-broker-tls",
+            ca=_TLS,
             node=node,
         )
 
@@ -54,21 +57,30 @@ class Load:
         return _last_json(said)
 
 
-def audit(release: Release, image: str, since: float, until: float, node: str = "") -> dict[str, Any]:
-    """Of what was published then. Nothing is forgiven: missing deliveries are named, with their times."""
-    args = [
-        "audit", f"--from=kafka://mercast-kafka.{release.namespace}.svc:9092", f"--since={_moment(since)}",
-        f"--until={_moment(until)}", "--named=20000", "--json=/dev/stdout",
-    ]  # fmt: skip
-    labels = {"app.kubernetes.io/name": "mercast", "app.kubernetes.io/instance": "mercast", "mercast/role": "audit"}
-    run(release.cluster, pod(release.namespace, _AUDIT, image, args=args, labels=labels, node=node))
-    status, said = ended(release.cluster, release.namespace, _AUDIT, _AUDIT_WITHIN)
-    assert status in (0, 1, 2), said[-3000:]
-    return _last_json(said)
+class Auditor:
+    """Audits what is in the Kafka of a release, in a pod beside it (inside/auditor.py)."""
 
+    def __init__(self, release: Release, image: str, node: str = "") -> None:
+        self._cluster, self._namespace = release.cluster, release.namespace
+        labels = {"app.kubernetes.io/name": "mercast", "app.kubernetes.io/instance": "mercast", "mercast/role": "audit"}
+        command = ["python3", "-u", "/etc/mercast/files/auditor.py"]
+        self._pod = pod(self._namespace, _AUDITOR, image, command=command, labels=labels, files=_AUDITOR, node=node)
 
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
+    def start(self) -> None:
+        about = {"name": _AUDITOR, "namespace": self._namespace}
+        files = {"auditor.py": _SCRIPT.read_text()}
+        self._cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": files})
+        run(self._cluster, self._pod)
+
+    def audit(self, since: float, until: float) -> dict[str, Any]:
+        """Of what was published then. Nothing is forgiven: missing deliveries are named, with their times."""
+        where = f"mercast-kafka.{self._namespace}.svc:9092"
+        asked = json.dumps({"kafka": where, "since": int(since * 1e6), "until": int(until * 1e6)})
+        ready = ["--for=condition=Ready", f"pod/{_AUDITOR}", "--timeout=300s"]
+        self._cluster.kubectl("wait", "-n", self._namespace, *ready, within=310)
+        ask = ["exec", "-n", self._namespace, _AUDITOR, "--", "sh", "-c", _ASK, asked]
+        found: dict[str, Any] = json.loads(self._cluster.kubectl(*ask, within=_AUDIT_WITHIN))
+        return found
 
 
 def _last_json(said: str) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class Machine:
                     with suppress(OSError):  # its processes are still ending
                         os.rmdir(folder)
                 time.sleep(0.05)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        subprocess.run(["rm", "-rf", self.folder], check=False)  # quicker than Python's
 
 
 def _in_network(name: str | None) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 from archives import Images
 from chart import Release
 from cluster import Cluster, tell
-from load import PUBLISHERS, SUBSCRIBERS, Load, audit
+from load import PUBLISHERS, SUBSCRIBERS, Auditor, Load
 from report import Row, Table
 from watching import Member, Watch, members
 
@@ -114,6 +114,8 @@ class Stories:
         self.cluster, self.release, self.watch, self.images, self.table = cluster, release, watch, images, table
         self.members = members(watch.numbers, 2, 2)
         self.node = "node-1" if cluster.own else ""
+        self.auditor = Auditor(release, images.spark, self.node)
+        self.auditor.start()
 
     @contextmanager
     def __call__(self, name: str, *, may_lose: bool = False, route_change: float = ROUTE_CHANGE) -> Iterator[Fault]:
@@ -134,7 +136,7 @@ class Stories:
         until = time.time()
         load.stop()
         came = load.result()
-        found = audit(self.release, self.images.spark, since, until, self.node)
+        found = self.auditor.audit(since, until)
         row = self._judged(name, fault, whole, came, found, route_change)
         self.table.add(row)
         tell(f"{name}: {row}")

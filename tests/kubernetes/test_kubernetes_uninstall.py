@@ -7,8 +7,8 @@ from test_kubernetes_both_ways import _left
 
 def test_uninstalled(cluster, stories, table):
     """The job's Secrets are left, and nothing else."""
-    for name in ("load", "audit"):
-        cluster.kubectl("delete", "pod", "-n", "a", name, "--ignore-not-found")
+    cluster.kubectl("delete", "pod", "-n", "a", "load", "auditor", "--ignore-not-found")
+    cluster.kubectl("delete", "configmap", "-n", "a", "auditor")
     began = time.monotonic()
     stories.release.uninstall()
     left = {name: _left(cluster, name) for name in stories.release.namespaces}
