@@ -86,13 +86,6 @@ class Own:
         for node in nodes or self.nodes:
             node.ctr("images", "import", archive)
 
-    def kill(self, cluster: Cluster, namespace: str, pod: str) -> None:
-        """The first process of its container, by SIGKILL: it cannot say goodbye."""
-        status = cluster.get("pod", "-n", namespace, pod)
-        container = status["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
-        node = next(one for one in self.nodes if one.name == status["spec"]["nodeName"])
-        node.ctr("tasks", "kill", "--signal", "SIGKILL", container)
-
 
 @contextmanager
 def given() -> Iterator[Cluster]:

@@ -14,6 +14,8 @@ _ASK = """rm -f /tmp/answer; echo "$0" > /tmp/asking; mv /tmp/asking /tmp/asked
 until [ -e /tmp/answer ]; do sleep 1; done; cat /tmp/answer"""
 _AUDIT_WITHIN = 600.0
 _PATIENCE = 5
+AROUND_FAULTS = 15
+"""Seconds before and after a fault in which events may be lost, as users count."""
 
 
 class Load:
@@ -25,7 +27,7 @@ class Load:
         args = [
             "load", f"--brokers={','.join(urls)}", f"--rate={RATE}", f"--seconds={seconds:.0f}",
             f"--publishers={PUBLISHERS}", f"--subscribers={SUBSCRIBERS}", f"--filters={FILTERS}",
-            f"--patience={_PATIENCE}", "--json=/dev/stdout",
+            f"--patience={_PATIENCE}", f"--around-faults={AROUND_FAULTS}", "--json=/dev/stdout",
         ]  # fmt: skip
         self._pod = pod(
             release.namespace,

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from build import CannotBe
 
 _INIT = Path(__file__).parent / "init.py"
 _CGROUPS = Path("/sys/fs/cgroup")
-_CGROUP = "mercast-kubernetes"
 _BEGIN = """
 mount --make-rshared /
 mount -t tmpfs tmpfs /run
@@ -35,6 +35,7 @@ class Machine:
     def __init__(self, folder: Path, programs: Path) -> None:
         """`folder` is for what it keeps while it is there."""
         self.folder = folder
+        self._cgroup = f"mercast-{sha256(str(folder).encode()).hexdigest()[:12]}"
         self._environment = {"PATH": f"{programs}:{_SEARCHED}", "HOME": str(folder), "LANG": "C.UTF-8"}
 
     def start(self) -> None:
@@ -67,6 +68,7 @@ class Machine:
             self._process.wait(10)
         self._process.kill()
         self._process.wait()
+        self._process.stdout.close()  # type: ignore[union-attr]
         kept = self.folder.parent / f"{self.folder.name}-log"
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(self.folder / "log", kept)
@@ -116,19 +118,19 @@ class Machine:
     def cgroup(self, name: str) -> str:
         """A cgroup of this name, in all hierarchies."""
         for root in _hierarchies():
-            (root / _CGROUP / name).mkdir(parents=True, exist_ok=True)
-            for parent in (root, root / _CGROUP, root / _CGROUP / name):
+            (root / self._cgroup / name).mkdir(parents=True, exist_ok=True)
+            for parent in (root, root / self._cgroup, root / self._cgroup / name):
                 if (parent / "cgroup.controllers").exists():
                     controllers = (parent / "cgroup.controllers").read_text().split()
                     with suppress(OSError):  # threaded, or not ours to give
                         (parent / "cgroup.subtree_control").write_text(" ".join(f"+{one}" for one in controllers))
-        return f"/{_CGROUP}/{name}"
+        return f"/{self._cgroup}/{name}"
 
     def _clear(self) -> None:
         until = time.monotonic() + 20
         for root in _hierarchies():
-            while (root / _CGROUP).exists() and time.monotonic() < until:
-                for folder, _, _ in os.walk(root / _CGROUP, topdown=False):
+            while (root / self._cgroup).exists() and time.monotonic() < until:
+                for folder, _, _ in os.walk(root / self._cgroup, topdown=False):
                     with suppress(OSError):  # its processes are still ending
                         os.rmdir(folder)
                 time.sleep(0.05)

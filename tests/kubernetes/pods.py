@@ -1,6 +1,7 @@
 """Pods of the run's own, beside those of the chart: they use mercast's images, and are as restricted as the chart's."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from cluster import Cluster, Failed
@@ -93,3 +94,14 @@ def ended(cluster: Cluster, namespace: str, name: str, within: float) -> tuple[i
             return states[0]["terminated"]["exitCode"], cluster.kubectl("logs", "-n", namespace, name)
         assert time.monotonic() < until, f"{namespace}/{name} has not ended within {within:.0f} s: {found}"
         time.sleep(_POLL)
+
+
+def aimed_at(cluster: Cluster, namespace: str, name: str) -> Callable[[], object]:
+    """Kills the first process of a pod's container, by SIGKILL: it cannot say goodbye. Where the cluster is not ours
+    that cannot be done from outside of pods: what is there is then left to be deleted."""
+    if cluster.own is None:
+        return lambda: None
+    found = cluster.get("pod", "-n", namespace, name)
+    container = found["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    (node,) = (one for one in cluster.own.nodes if one.name == found["spec"]["nodeName"])
+    return lambda: node.ctr("tasks", "kill", "--signal", "SIGKILL", container)

@@ -36,7 +36,7 @@ class Fault:
     def __init__(self, load: Load, watch: Watch, there: list[Member]) -> None:
         self._load, self._watch, self._there = load, watch, there
         self.notes: list[str] = []
-        self.began = self.ended = 0.0
+        self.began = self.ended = self._known = 0.0
 
     def begins(self, tell_users: bool = True) -> float:
         if tell_users:
@@ -57,14 +57,19 @@ class Fault:
         def dead(line: dict[str, Any]) -> bool:
             return self._watch.shown(line, member) not in ("up", None)
 
-        return self._watch.until(dead, self.began, f"{member.name} is dead on the page") - self.began
+        return self._noticed(dead, f"{member.name} is dead on the page")
 
     def not_ready(self, member: Member) -> float:
         def gone(line: dict[str, Any]) -> bool:
             said = line["brokers"][member.name]
             return said is None or not said["readyz"]
 
-        return self._watch.until(gone, self.began, f"{member.name} is not ready") - self.began
+        return self._noticed(gone, f"{member.name} is not ready")
+
+    def _noticed(self, holds: Callable[[dict[str, Any]], bool], what: str) -> float:
+        at = self._watch.until(holds, self.began, what)
+        self._known = max(self._known, at)
+        return at - self.began
 
     def until(
         self, holds: Callable[[dict[str, Any]], bool], what: str, since: float | None = None, within: float = 180
@@ -93,9 +98,9 @@ class Fault:
         self._there = there
 
     def whole(self) -> float:
-        """When all were there again, after the fault."""
+        """When all were there again, after the fault was over, and was seen."""
         return self._watch.until(
-            lambda line: self._watch.whole(line, self._there), self.ended, "all is whole again", 400
+            lambda line: self._watch.whole(line, self._there), max(self.ended, self._known), "all is whole again", 400
         )
 
     def publishes(self) -> None:

@@ -4,6 +4,7 @@ readiness, metrics and dashboard tell the truth meanwhile."""
 import time
 
 import pytest
+from pods import aimed_at
 from watching import Member, members
 
 _AWAY = 30.0
@@ -16,22 +17,18 @@ def _own(cluster):
     return cluster.own
 
 
-def _killed(cluster, member):
-    """At once, without a goodbye; the pod is then replaced by another, with another address."""
-    if cluster.own is not None:
-        cluster.own.kill(cluster, member.cluster, member.pod)
-    force = ["--grace-period=0", "--force", "--wait=false"]
-    cluster.kubectl("delete", "pod", "-n", member.cluster, member.pod, *force)
-
-
 @pytest.mark.parametrize(
     "member", [Member("a", "edge", 0), Member("b", "broker", 1)], ids=["an edge", "an internal broker"]
 )
 def test_a_pod_is_killed(cluster, stories, member):
     what = {"edge": "an edge pod killed", "broker": "an internal pod killed"}[member.role]
     with stories(what, may_lose=True) as fault:
+        kill = aimed_at(cluster, member.cluster, member.pod)
         fault.begins()
-        _killed(cluster, member)
+        kill()
+        # Else it would be restarted in its place: another one comes, with another address.
+        force = ["--grace-period=0", "--force", "--wait=false"]
+        cluster.kubectl("delete", "pod", "-n", member.cluster, member.pod, *force)
         not_ready, dead = fault.not_ready(member), fault.shown_dead(member)
         fault.note(f"no answer after {not_ready:.1f} s, dead on the dashboard after {dead:.1f} s; replaced")
 
@@ -127,11 +124,12 @@ def test_the_api_server_is_killed(cluster, stories):
 
 def test_kafka_is_killed(cluster, stories):
     """Taps wait in the brokers meanwhile."""
-    own = _own(cluster)
+    _own(cluster)
     with stories("Kafka killed and back") as fault:
         shipped = fault.sum("rows_shipped")
+        kill = aimed_at(cluster, "a", "mercast-kafka-0")
         fault.begins(tell_users=False)
-        own.kill(cluster, "a", "mercast-kafka-0")
+        kill()
         away = fault.until(lambda line: line["page"].get("taps") == "away", "the page says that it is away")
         again = fault.until(
             lambda line: line["page"].get("taps") == "there" and fault.sum("rows_shipped", line) > shipped + 100,
@@ -147,7 +145,7 @@ def test_kafka_is_killed(cluster, stories):
 
 def test_the_metrics_job_is_killed(cluster, stories):
     """It goes on where it was, from its checkpoint."""
-    own = _own(cluster)
+    _own(cluster)
     stories.release.upgrade({"metrics": {"enabled": True, "checkpoint": "/tmp/checkpoint"}})
     try:
         with stories("the metrics job killed and back") as fault:
@@ -155,8 +153,9 @@ def test_the_metrics_job_is_killed(cluster, stories):
                 lambda line: (line["page"].get("figures") or 999) < 40, "figures come", since=time.time(), within=400
             )
             (pod,) = cluster.get("pods", "-n", "a", "-l", "mercast/role=metrics")["items"]
+            kill = aimed_at(cluster, "a", pod["metadata"]["name"])
             fault.begins(tell_users=False)
-            own.kill(cluster, "a", pod["metadata"]["name"])
+            kill()
             stale = fault.until(lambda line: (line["page"].get("figures") or 0) > 25, "figures grow old on the page")
             back = fault.until(
                 lambda line: (line["page"].get("figures") or 999) < 25, "figures come again", fault.began + stale, 400
