@@ -49,7 +49,7 @@ def test_executors_are_pods(cluster, stories, images, table):
         }
     )
     fresh = stories.watch.until(
-        lambda line: (line["page"].get("figures") or 999) < 60, began, "figures are on the dashboard", _WITHIN
+        lambda line: (line["page"].get("figures") or 999) < 120, began, "figures are on the dashboard", _WITHIN
     )
     there = _executors(cluster)
     assert len(there) == 2
