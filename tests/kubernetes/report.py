@@ -35,7 +35,7 @@ class Row:
     def check(self, may_lose: bool) -> None:
         wrong = {name: getattr(self, name) for name in ("beyond", "doubled", "undue", "users_beyond")}
         if not may_lose:
-            wrong |= {"lost": self.lost}
+            wrong |= {"lost": self.lost, "users_lost": self.users_lost}
         assert not any(wrong.values()), f"{self.name}: {wrong}; {self}"
         assert self.right, "nothing was due to anybody: this shows nothing"
 

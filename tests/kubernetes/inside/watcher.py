@@ -15,8 +15,8 @@ BROKERS = dict(pair.split("=") for pair in os.environ["BROKERS"].split(","))
 """Hosts of admin ports, by broker."""
 PAGE = os.environ["PAGE"]
 TOKEN = {"Authorization": f"Bearer {os.environ['TOKEN']}"}
-EVERY, PATIENCE = 1.0, 8.0
-"""Seconds: on a machine that is busy, an answer may take its time; whoever is not there is known to be so at once."""
+EVERY, PATIENCE, CONNECT = 1.0, 8.0, 1.5
+"""Seconds: on a machine that is busy, an answer may take its time; a connection does not, if there is anybody."""
 SUMS = {
     "mercast_ready": "ready",
     "mercast_members": "members",
@@ -32,7 +32,7 @@ async def main() -> None:
     page: dict[str, Any] = {}
     # A connection for each question, and each name looked up again: pods come back with other addresses.
     connector = aiohttp.TCPConnector(ssl=trusted, force_close=True, use_dns_cache=False)
-    timeout = aiohttp.ClientTimeout(total=PATIENCE)
+    timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=CONNECT)
     async with aiohttp.ClientSession(connector=connector, headers=TOKEN, timeout=timeout) as session:
         brokers: dict[str, Any] = {}
         tasks = [asyncio.create_task(_look(session, page))]
