@@ -3,10 +3,18 @@
 import pytest
 from pods import CLIENT, ended, pod, run
 
-_TRY = (
-    "for port in 7470 7471 7472; do for _ in 1 2 3; do nc -w 3 -z $HOST $port && echo $port && break; done; done; true"
-)
-"""More than once: it takes a moment until the policies know of a pod."""
+_TRY = """
+import os, socket
+
+for port in (7470, 7471, 7472):
+    for _ in range(3):  # it takes a moment until the policies know of a pod
+        try:
+            socket.create_connection((os.environ["HOST"], port), 3).close()
+        except OSError:
+            continue
+        print(port)
+        break
+"""
 _HOST = [{"name": "HOST", "value": "mercast-broker-0.mercast-peers.b.svc"}]
 
 
@@ -22,9 +30,7 @@ _HOST = [{"name": "HOST", "value": "mercast-broker-0.mercast-peers.b.svc"}]
     ids=["no label", "a client", "a client of the same namespace", "a client from elsewhere", "monitoring"],
 )
 def test_ports_are_reached_by_whom_they_are_for(cluster, stories, images, table, namespace, labels, reached):
-    made = pod(
-        namespace, "caller", images.mercast, command=["sh", "-c", f"exec 2>/dev/null; {_TRY}"], env=_HOST, labels=labels
-    )
+    made = pod(namespace, "caller", images.mercast, command=["python3", "-c", _TRY], env=_HOST, labels=labels)
     run(cluster, made)
     _, said = ended(cluster, namespace, "caller", 120)
     cluster.kubectl("delete", "pod", "-n", namespace, "caller")
