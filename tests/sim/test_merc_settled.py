@@ -106,3 +106,21 @@ def test_an_edge_that_publishes_is_told_of_destinations_in_its_other_clusters():
     simulator.run(11)
     assert simulator.receipts == {(10, "p", 2): 1}
     assert len(simulator.deliveries) == 1
+
+
+@pytest.mark.parametrize("homes", [((1, 2, 3), (2, 1, 3)), ((1, 2, 3), (2, 3, 1), (3, 1, 2))])
+def test_edges_that_share_three_clusters_do_not_wait_for_each_other(homes):
+    """Each brings a subscription where another publishes, and hears of it by a longer way because the other does."""
+    edges = dict(enumerate(homes, 1))
+    links = [(edge, 10 * cluster) for cluster in (1, 2, 3) for edge in edges]
+    simulator = start({10: (1,), 20: (2,), 30: (3,)} | edges, links)
+    for edge in edges:
+        simulator.do(edge, Advertise("p", 1, "quote", Filter()))
+    simulator.run(10)
+    for broker in (10, 20, 30):
+        simulator.do(broker, Subscribe("s", 1, "quote", Filter()))
+    simulator.run(12)
+    assert {at: one.missing for at, one in simulator.settled.items()} == {
+        **{(edge, "p", 1): () for edge in edges},
+        **{(broker, "s", 1): () for broker in (10, 20, 30)},
+    }

@@ -242,7 +242,9 @@ class MERC(ListRouting):
             if before != now:
                 into.lay(origin)
             for key in now:
-                self._tell_wanted(into.cluster.place, key, into.subscriptions.own[key], cause)
+                # Nobody waits for what it was brought as before: that may be told again because this is.
+                because = cause if key not in before or _came_by((key,), crossed, place) else NOBODY
+                self._tell_wanted(into.cluster.place, key, into.subscriptions.own[key], because)
             for peer in self._peers_in(into):
                 self._untell(peer, before, now, cause)
 
