@@ -74,8 +74,9 @@ class Limits:
     circles: no way is so long while brokers see the same overlay."""
 
     seen_sources: int = 16_384
-    """Brokers, and lives of brokers, whose last events are remembered so that none is taken twice: some 10 MB at most.
-    Several clusters of thousands; those that nothing came from for the longest time are forgotten beyond that."""
+    """Brokers, and lives of brokers, whose last events are remembered so that none is taken twice: some 15 MB at most
+    in each of two tables; an edge has a third, of what it carried. Several clusters of thousands; those that nothing
+    came from for the longest time are forgotten beyond that."""
 
     counted_pairs: int = 4_096
     """Pairs of source and destination whose messages a broker counts in a cycle, to find out where links would do most

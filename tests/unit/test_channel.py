@@ -405,6 +405,16 @@ def test_of_too_many_sources_the_one_not_heard_of_for_the_longest_time_is_forgot
     assert [window.see(EventId(source, 1, 7)) for source in (1, 3)] == [Seen.REPEAT] * 2
 
 
+def test_what_has_come_by_one_way_is_new_by_another_and_all_ways_together_are_bounded():
+    window, events = SeenWindow(sources=20), [EventId(1, 1, sequence) for sequence in range(3)]
+    for way in ((1,), (2, 1)):
+        assert window.see_all(events, way) == [Seen.NEW] * 3
+        assert window.see_all(events, way) == [Seen.REPEAT] * 3
+    for number in range(100):
+        window.see_all(events, (number, 7))
+    assert len(window) == 20
+
+
 def test_a_peer_has_said_everything_when_nothing_is_left_of_what_it_said_before():
     """What it says first after a restart comes late: that looks as if it lived on, and had forgotten us."""
     pair = Pair()

@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import groupby
 from operator import itemgetter, lt
+from typing import TypeAlias
 
 from mercast.content.event import EventId
 from mercast.limits import DEFAULTS
 from mercast.protocol.repeated import alike, in_row
 from mercast.protocol.rows import Ids
+
+Way: TypeAlias = tuple[int, ...]
+"""The clusters that an event has left."""
 
 
 class Seen(Enum):
@@ -34,39 +38,39 @@ class SeenWindow:
         """`own` are this broker and its incarnation: whatever it has published was here before."""
         self._own = own
         self._size, self._all, self._sources = size, (1 << size) - 1, sources
-        self._windows: dict[tuple[int, int], tuple[int, int]] = {}
-        """Per source and incarnation: highest sequence, bits (bit k stands for the k-th before the highest). The one
-        that was used last is the last."""
+        self._windows: dict[tuple[int, int, Way], tuple[int, int]] = {}
+        """Per source, incarnation and way: highest sequence, bits (bit k stands for the k-th before the highest). The
+        one that was used last is the last."""
 
     def see(self, event: EventId) -> Seen:
         """Whether the event is new; from now on it no longer is."""
         return self.see_all((event,))[0]
 
-    def see_all(self, events: Sequence[EventId]) -> list[Seen]:
-        """Whether each of these is new, one after the other."""
+    def see_all(self, events: Sequence[EventId], way: Way = ()) -> list[Seen]:
+        """Whether each of these is new, one after the other; by this way, if it matters by which they come."""
         if not events:
             return []
         sources, incarnations, sequences = Ids.of(events).columns
         if alike(sources) and alike(incarnations):
-            return self._see(sources[0], incarnations[0], sequences)
+            return self._see((sources[0], incarnations[0], way), sequences)
         answers: list[Seen] = []
         for (source, incarnation), run in groupby(events, _origin):
-            answers += self._see(source, incarnation, in_row(tuple(sequence for _, _, sequence in run)))
+            answers += self._see((source, incarnation, way), in_row(tuple(sequence for _, _, sequence in run)))
         return answers
 
-    def _see(self, source: int, incarnation: int, sequences: Sequence[int]) -> list[Seen]:
-        """The same of events of one source and incarnation."""
+    def _see(self, origin: tuple[int, int, Way], sequences: Sequence[int]) -> list[Seen]:
+        """The same of events of one source and incarnation, that came by one way."""
         count = len(sequences)
-        if (source, incarnation) == self._own:
+        if origin[:2] == self._own:
             return [Seen.REPEAT] * count
-        window = self._windows.pop((source, incarnation), None)
+        window = self._windows.pop(origin, None)
         if window is None and len(self._windows) >= self._sources:
             del self._windows[next(iter(self._windows))]
         highest, bits = window or (-1, 0)
         after = highest + 1
         if sequences == range(after, after + count):  # the usual case, in one step
             bits = (bits << count | (1 << count) - 1) & self._all
-            self._windows[source, incarnation] = highest + count, bits
+            self._windows[origin] = highest + count, bits
             return [Seen.NEW] * count
         if highest < sequences[0] and all(map(lt, sequences, sequences[1:])):  # with gaps, as samples have
             last, ones = sequences[-1], 0
@@ -74,7 +78,7 @@ class SeenWindow:
                 if last - sequence < self._size:
                     ones |= 1 << last - sequence
             bits = (bits << min(last - highest, self._size) | ones) & self._all
-            self._windows[source, incarnation] = last, bits
+            self._windows[origin] = last, bits
             return [Seen.NEW] * count
         answers: list[Seen] = []
         for sequence in sequences:
@@ -90,7 +94,7 @@ class SeenWindow:
             else:
                 bits |= 1 << age
                 answers.append(Seen.NEW)
-        self._windows[source, incarnation] = highest, bits
+        self._windows[origin] = highest, bits
         return answers
 
     def __len__(self) -> int:

@@ -36,9 +36,6 @@ from mercast.routing.settings import Settings
 HOME = 0
 """The place where clients are."""
 
-_MOST_WAYS = 1024
-"""By which events have come here lately. Of one that is forgotten a copy may be carried again, and is dropped later."""
-
 _crossed = attrgetter("crossed")
 _kind = attrgetter("event.id.broker", "event.type", "crossed")
 """Of packets that go on alike."""
@@ -58,8 +55,8 @@ class MERC(ListRouting):
         self.places = tuple(Place(one, self.is_there, self.make_table(), ways_last) for one in self.clusters)
         self._there: set[int] = set()
         """Peers that counted when that was looked at last: they can be reached, and have said everything."""
-        self._carried: dict[Crossed, SeenWindow] = {}
-        """What has come here by each way."""
+        self._carried = SeenWindow()
+        """What has come here, by each way. Of what is forgotten a copy may be carried again, and is dropped later."""
         self._learning = Learning(self.clusters, self.exchange, self.settings.wait_for_route)
 
     def _find_deadline(self) -> float:
@@ -382,15 +379,12 @@ class MERC(ListRouting):
         new: list[Packet] = []
         for crossed, run in groupby(packets, _crossed):
             some = list(run)
-            way = *crossed, place.number
-            window = self._carried[way] = self._carried.pop(way) if way in self._carried else SeenWindow()
-            for packet, how in zip(some, window.see_all([packet.event.id for packet in some]), strict=True):
+            seen = self._carried.see_all([packet.event.id for packet in some], (*crossed, place.number))
+            for packet, how in zip(some, seen, strict=True):
                 if how is Seen.NEW:
                     new.append(packet)
                 else:
                     self.drop(packet, how.value)
-        while len(self._carried) > _MOST_WAYS:
-            del self._carried[next(iter(self._carried))]
         return new
 
     def _is_way(self, place: Place, into: Place, broker: int, type: str, crossed: Crossed) -> bool:
