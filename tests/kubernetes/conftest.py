@@ -112,9 +112,11 @@ def release(cluster: Cluster, namespaces: list[str], values: dict[str, object]) 
 
 
 @pytest.fixture(scope="session")
-def table() -> Table:
+def table(request: pytest.FixtureRequest) -> Table:
+    """Made anew if all tests run."""
     about = {"version": VERSION, "rate": RATE, "cores": os.cpu_count(), "in_flight": IN_FLIGHT}
-    return Table(_KEPT, **about, route_change=ROUTE_CHANGE)
+    anew = not request.config.getoption("keyword")
+    return Table(_KEPT, anew, **about, route_change=ROUTE_CHANGE)
 
 
 @pytest.fixture(scope="session")

@@ -18,9 +18,9 @@ _COREFILE = """.:53 {
   ready
   kubernetes DOMAIN in-addr.arpa {
     kubeconfig KUBECONFIG
-    ttl 2
+    ttl 1
   }
-  cache 2
+  cache 1
 }
 """
 

@@ -53,11 +53,12 @@ class Row:
 class Table:
     """What was measured, kept beside the images so that one fault can be run again by itself."""
 
-    def __init__(self, kept: Path, **about: object) -> None:
+    def __init__(self, kept: Path, anew: bool, **about: object) -> None:
+        """`anew` forgets what was measured before."""
         self._kept, self._about = kept, about
         self._rows: dict[str, dict[str, object]] = {}
         self._others: dict[str, str] = {}
-        if kept.exists():
+        if kept.exists() and not anew:
             found = json.loads(kept.read_text())
             self._rows, self._others = found["rows"], found["others"]
 

@@ -43,3 +43,10 @@ def test_a_release_per_namespace(cluster, namespaces, values, table):
     seen = f"installed in {installed:.0f} s; `helm test` from one to the other passed, in {tested:.0f} s"
     seen += "; uninstalled: only the job's Secrets are left"
     table.tell("a release per namespace, joined by a seed", seen)
+
+
+def test_one_release_with_several_clusters(release, table):
+    began = time.monotonic()
+    release.test()
+    seen = f"`helm test` passed in {time.monotonic() - began:.0f} s: what is published in `a` is received in `b`"
+    table.tell("one release with two clusters", seen)

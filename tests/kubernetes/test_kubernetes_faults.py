@@ -89,7 +89,19 @@ def test_upgraded_from_the_commit_before(cluster, stories, older):
         pods = cluster.get("pods", "-A", "-l", "mercast/role in (broker,edge)")["items"]
         run = {one["spec"]["containers"][0]["image"] for one in pods}
         assert run == {f"{now['repository']}:{now['tag']}"}
-        fault.note(f"all {len(pods)} replaced, of a kind at most {fault.most_away()} away at a time")
+        assert _one_after_the_other(pods)
+        fault.note(f"all {len(pods)} replaced, of a kind one after the other, the next when the last was ready")
+
+
+def _one_after_the_other(pods):
+    """As Kubernetes tells it: of each kind, those with lower ordinals were made when the others were ready."""
+    times = {}
+    for one in pods:
+        kind, _, ordinal = one["metadata"]["name"].rpartition("-")
+        (ready,) = (each for each in one["status"]["conditions"] if each["type"] == "Ready")
+        made = one["metadata"]["creationTimestamp"]
+        times.setdefault((one["metadata"]["namespace"], kind), {})[int(ordinal)] = made, ready["lastTransitionTime"]
+    return all(found[n][0] >= found[n + 1][1] for found in times.values() for n in range(len(found) - 1))
 
 
 def test_certificates_are_rotated(stories):

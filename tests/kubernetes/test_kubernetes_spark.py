@@ -66,6 +66,8 @@ def test_executors_are_pods(cluster, stories, images, table):
     while _executors(cluster):
         assert time.monotonic() < until, "executors outlive their job"
         time.sleep(1)
+    cluster.kubectl("delete", "pvc", "-n", "a", _CLAIM)
+    cluster.kubectl("delete", "pv", _CLAIM)
     seen = f"{len(there)} executor pods made figures, on the dashboard {fresh - began:.0f} s after `helm upgrade` began"
     seen += "; they went with the job"
     table.tell("the metrics job with executors as pods", seen)

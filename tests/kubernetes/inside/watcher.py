@@ -15,8 +15,8 @@ BROKERS = dict(pair.split("=") for pair in os.environ["BROKERS"].split(","))
 """Hosts of admin ports, by broker."""
 PAGE = os.environ["PAGE"]
 TOKEN = {"Authorization": f"Bearer {os.environ['TOKEN']}"}
-EVERY, PATIENCE, CONNECT = 1.0, 8.0, 1.5
-"""Seconds: on a machine that is busy, an answer may take its time; a connection does not, if there is anybody."""
+EVERY, PATIENCE, CONNECT = 1.0, 8.0, 4.0
+"""Seconds: on a machine that is busy, an answer may take its time; a connection takes less, if there is anybody."""
 SUMS = {
     "mercast_ready": "ready",
     "mercast_members": "members",
