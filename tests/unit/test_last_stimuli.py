@@ -57,7 +57,8 @@ def run(*some, **config):
 
     async def turns():
         broker = Broker(BrokerConfig(id=1, matcher="scan", **config))
-        broker.begin(None, lambda _address: None, lambda _address, _reason: None)
+        broker.record(None)
+        broker.begin(lambda _address: None, lambda _address, _reason: None)
         for stimulus in some:
             broker.take(stimulus)
             await asyncio.sleep(0)
@@ -117,7 +118,8 @@ def test_none_are_kept_if_so_wanted():
 def test_a_broker_that_begins_anew_has_no_past():
     async def story():
         broker = Broker(BrokerConfig(id=1, matcher="scan", keep_stimuli=1))
-        broker.begin(None, lambda _address: None, lambda _address, _reason: None)
+        broker.record(None)
+        broker.begin(lambda _address: None, lambda _address, _reason: None)
         for _ in range(3):
             broker.take(Tick())
             await asyncio.sleep(0)

@@ -22,7 +22,8 @@ def run(file, *some):
 
     async def turns(record):
         broker = Broker(BrokerConfig(id=1, matcher="scan"))
-        broker.begin(record, lambda _address: None, lambda _address, _reason: None)
+        broker.record(record)
+        broker.begin(lambda _address: None, lambda _address, _reason: None)
         for stimulus in some:
             broker.take(stimulus)
             await asyncio.sleep(0)
@@ -42,6 +43,22 @@ def test_every_turn_is_in_the_file_at_once(tmp_path):
     file = tmp_path / "record"
     lines, *_ = run(file, Tick(), publish(1))
     assert replay(lines) == Replayed(2)
+
+
+def test_what_happens_before_all_has_begun_is_written_down(tmp_path):
+    """A neighbour may call as soon as it is listened to."""
+    file = tmp_path / "record"
+
+    async def early(record):
+        broker = Broker(BrokerConfig(id=1, matcher="scan"))
+        broker.record(record)
+        broker.take(LinkUp(2, 1, 1))
+        await asyncio.sleep(0)
+        broker.begin(lambda _address: None, lambda _address, _reason: None)
+
+    with closing(Recorder(file)) as record:
+        asyncio.run(early(record))
+    assert replay(file.read_text().splitlines(keepends=True)) == Replayed(1)
 
 
 def test_a_restart_goes_on_in_the_file(tmp_path):

@@ -118,10 +118,15 @@ class Broker:
         """Seconds since 1970, never backwards: brokers compare these with their neighbours'."""
         return time.monotonic() + self._offset
 
-    def begin(self, record: Recorder | None, link: Callable[[int], None], unlink: Callable[[int, str], None]) -> None:
+    def record(self, record: Recorder | None) -> None:
+        """From now on, which is before anything can happen."""
+        self._record = record
+        self._begin_records()
+
+    def begin(self, link: Callable[[int], None], unlink: Callable[[int, str], None]) -> None:
         """`link(address)` has a broker be a neighbour, `unlink(address, reason)` closes the link to one."""
-        self._record, self._link, self._unlink = record, link, unlink
-        self._begin()
+        self._link, self._unlink = link, unlink
+        self._declare()
 
     def begin_anew(self, incarnation: int) -> None:
         """With nothing known, under another incarnation. All links end; clients have to come again."""
@@ -134,13 +139,16 @@ class Broker:
         self.core = self._make_core(incarnation)
         if self.taps is not None:
             self.taps.begin_anew(self.taps.head._replace(incarnation=incarnation))
-        self._begin()
+        self._begin_records()
+        self._declare()
 
-    def _begin(self) -> None:
+    def _begin_records(self) -> None:
         if self._record is not None:
             self._record.begin(self.core)
         if self.last_stimuli is not None:
             self.last_stimuli.begin(self.core)
+
+    def _declare(self) -> None:
         for number, declaration in enumerate(self.config.declarations(), 1):
             self.take(stimuli.Declare(str(self.config.types), number, declaration))
 

@@ -159,7 +159,7 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
     except ConfigError as error:
         raise StartError(str(error)) from None
     async with AsyncExitStack() as stack:
-        record = stack.enter_context(closing(_recorder(config.record))) if config.record else None
+        broker.record(stack.enter_context(closing(_recorder(config.record))) if config.record else None)
         clients, client_port = await _listen(
             _behind_tls(broker, partial(Session, broker, live), lambda security: security.clients),
             config.listen,
@@ -181,7 +181,6 @@ async def running(config: BrokerConfig, reread: Reread | None = None) -> AsyncIt
         if config.taps:
             await stack.enter_async_context(tapping(broker))
         broker.begin(
-            record,
             lambda at: hosts[place_of(at)].link(at & NUMBER),
             lambda at, reason: hosts[place_of(at)].unlink(at & NUMBER, reason),
         )
