@@ -33,18 +33,24 @@ async def tapping(broker: Broker) -> AsyncIterator[None]:
     broker.taps = Taps(head, settings, shipper)
     lag = LagProbe()
     lag.start()
-    tasks = [asyncio.create_task(shipper.run()), asyncio.create_task(_tick(broker, broker.taps, lag))]
+    ticker = _Ticker(broker, broker.taps, lag)
+    shipping, ticking = asyncio.create_task(shipper.run()), asyncio.create_task(ticker.run())
     try:
         yield
     finally:
+        await _ended(ticking)
+        ticker.tick()  # what was counted since the last one
         broker.taps.flush()
         await shipper.finish(_LAST_WORDS)
         lag.stop()
-        for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await _ended(shipping)
         broker.taps = None
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def make_shipper(settings: TapSettings, broker: int) -> Shipper:
@@ -57,22 +63,32 @@ def make_shipper(settings: TapSettings, broker: int) -> Shipper:
     return KafkaShipper(settings)
 
 
-async def _tick(broker: Broker, taps: Taps, lag: LagProbe) -> None:
-    before, last = _counted(broker, taps), time.monotonic()
-    due = last
-    told: tuple[float, int] | None = None
-    """When there was a snapshot, and of which incarnation."""
-    while True:
-        now, due = time.monotonic(), due + _TICK
-        if told is None or told[1] != broker.core.incarnation or now - told[0] >= _SNAPSHOT:
-            told = now, broker.core.incarnation
-            taps.take(_micros(), map(Run.of, snapshot(broker.core)))
-        await asyncio.sleep(max(_LEAST, due - now))
-        interval, last = time.monotonic() - last, time.monotonic()
-        counted = _counted(broker, taps)
-        since = Counter({key: counted[key] - before[key] for key in counted})
-        before = counted
-        taps.take(_micros(), [Run.of(_ticked(broker, since, interval, lag.take_worst()))])
+class _Ticker:
+    """What was counted, and snapshots, as rows."""
+
+    def __init__(self, broker: Broker, taps: Taps, lag: LagProbe) -> None:
+        self._broker, self._taps, self._lag = broker, taps, lag
+        self._before, self._last = _counted(broker, taps), time.monotonic()
+
+    async def run(self) -> None:
+        due = self._last
+        told: tuple[float, int] | None = None
+        """When there was a snapshot, and of which incarnation."""
+        while True:
+            now, due = time.monotonic(), due + _TICK
+            incarnation = self._broker.core.incarnation
+            if told is None or told[1] != incarnation or now - told[0] >= _SNAPSHOT:
+                told = now, incarnation
+                self._taps.take(_micros(), map(Run.of, snapshot(self._broker.core)))
+            await asyncio.sleep(max(_LEAST, due - now))
+            self.tick()
+
+    def tick(self) -> None:
+        interval, self._last = time.monotonic() - self._last, time.monotonic()
+        counted = _counted(self._broker, self._taps)
+        since = Counter({key: counted[key] - self._before[key] for key in counted})
+        self._before = counted
+        self._taps.take(_micros(), [Run.of(_ticked(self._broker, since, interval, self._lag.take_worst()))])
 
 
 _DROPPED = "dropped: "
