@@ -18,23 +18,22 @@ Figures: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[int, str | None, str | None, int | None]
 """Start of the window in microseconds, strategy, cluster, broker; no broker: the whole cluster."""
 
-DROPS = "drops"
+TICK, DROPS = "tick", "drops"
 
 NUMBERS: dict[str, tuple[str, ...]] = {
     "published": ("destinations", "bytes"),
     "received": ("hops", "list_length", "interested", "taken", "made"),
     "delivered": ("latency",),
     "dropped": (),
-    # A tick has more numbers than the others: it becomes three facts, and one for each reason of its drops.
-    "load": ("published", "delivered", "forwarded", "matches", "bytes_in", "bytes_out"),
-    "state": ("clients", "links", "subscriptions", "bytes_to_clients", "cpu_us", "tap_lost"),
-    "peaks": ("queued_bytes", "loop_lag_us", "clock_offset_us"),
+    # Of a tick there is a fact for each of its numbers, and for each reason of its drops; which it is, is its `why`.
+    TICK: ("number",),
     DROPS: ("count",),
 }
 """By kind of fact, what its numbers mean."""
 
 SET_ASIDE = LATE, AHEAD, MALFORMED, NEWER = "late", "ahead", "malformed", "newer"
 """Kinds of facts that are counted only."""
+KINDS = (*NUMBERS, *SET_ASIDE)
 
 CELLS = 50
 """Of the latency histogram per factor e. A latency is known to half a cell: 1%."""
@@ -42,7 +41,11 @@ CELLS = 50
 PERCENTILES = {"latency_p50_us": 0.5, "latency_p95_us": 0.95, "latency_p99_us": 0.99}
 
 _SECOND = 1_000_000
+_LOAD = ("published", "delivered", "forwarded", "matches", "bytes_in", "bytes_out", "bytes_to_clients")
 _MEANS = ("clients", "links", "subscriptions")
+_PEAKS = ("queued_bytes", "loop_lag_us", "clock_offset_us")
+TICKED = (*_LOAD, *_MEANS, *_PEAKS, "cpu_us", "tap_lost")
+"""The numbers of a tick."""
 
 
 class Sum(NamedTuple):
@@ -61,8 +64,8 @@ class Sum(NamedTuple):
     many: int
     numbers: list[int | None]
     """Added up."""
-    peaks: list[int | None]
-    """The highest of each."""
+    peak: int | None
+    """The highest of the first of them."""
 
 
 def figures(sums: Iterable[Sum], window: int) -> list[Figures]:
@@ -95,45 +98,59 @@ class _Totals:
         """By kind and copy; and by kind alone, with None for the copy."""
         self._numbers: Counter[tuple[str, str, int | None]] = Counter()
         """Likewise, with the name between them."""
-        self._peaks: dict[tuple[str, str], int] = {}
-        self._means: dict[str, list[float]] = {}
         self._cells: Counter[int] = Counter()
+        self._ticks: Counter[str] = Counter()
+        """By name, how many there were; and of their numbers, what they add up to, the highest, and means by broker."""
+        self._ticked: Counter[str] = Counter()
+        self._peaks: dict[str, int] = {}
+        self._means: dict[str, list[float]] = {}
         self._drops: Counter[str] = Counter()
 
     def add(self, one: Sum) -> None:
-        names, copies = NUMBERS.get(one.kind, ()), {None, one.copy}
-        for copy in copies:
-            self._counts[one.kind, copy] += one.many
-        for name, number in zip(names, one.numbers, strict=False):
-            if number is not None:
-                for copy in copies:
-                    self._numbers[one.kind, name, copy] += number
-                if name in _MEANS:
-                    self._means.setdefault(name, []).append(number / one.many)
-        for name, peak in zip(names, one.peaks, strict=False):
-            self._rise(one.kind, name, peak)
-        if one.cell is not None:
-            self._cells[one.cell] += one.many
-        if one.why is not None and one.kind == DROPS:
+        if one.kind == TICK:
+            self._add_ticks(one)
+        elif one.kind == DROPS and one.why is not None:
             self._drops[one.why] += one.numbers[0] or 0
+        elif one.kind not in SET_ASIDE or one.why not in TICKED[1:]:  # a tick that was set aside counts once
+            self._add_rows(one)
+
+    def _add_ticks(self, one: Sum) -> None:
+        name, number = one.why or "", one.numbers[0]
+        self._ticks[name] += one.many
+        if number is not None:
+            self._ticked[name] += number
+            if name in _MEANS:
+                self._means.setdefault(name, []).append(number / one.many)
+        self._rise(name, one.peak)
+
+    def _add_rows(self, one: Sum) -> None:
+        for copy in {None, one.copy}:
+            self._counts[one.kind, copy] += one.many
+            for name, number in zip(NUMBERS.get(one.kind, ()), one.numbers, strict=False):
+                self._numbers[one.kind, name, copy] += number or 0
+        if one.kind == "delivered" and one.cell is not None:
+            self._cells[one.cell] += one.many
+            self._rise("latency", one.peak)
 
     def merge(self, other: "_Totals") -> None:
-        self._counts.update(other._counts)
-        self._numbers.update(other._numbers)
-        self._cells.update(other._cells)
-        self._drops.update(other._drops)
-        for (kind, name), peak in other._peaks.items():
-            self._rise(kind, name, peak)
+        for mine, theirs in zip(self._added, other._added, strict=True):
+            mine.update(theirs)
+        for name, peak in other._peaks.items():
+            self._rise(name, peak)
         for name, means in other._means.items():
             self._means.setdefault(name, []).extend(means)
 
-    def _rise(self, kind: str, name: str, peak: int | None) -> None:
+    @property
+    def _added(self) -> "tuple[Counter[Any], ...]":
+        return self._counts, self._numbers, self._cells, self._ticks, self._ticked, self._drops
+
+    def _rise(self, name: str, peak: int | None) -> None:
         if peak is not None:
-            self._peaks[kind, name] = max(peak, self._peaks.get((kind, name), peak))
+            self._peaks[name] = max(peak, self._peaks.get(name, peak))
 
     def figures(self) -> Figures:
         """Shares and means of nothing are null."""
-        count, total = self._count, self._total
+        count, total, ticked = self._count, self._total, self._ticked
         receipts, doubled = count("received", FIRST), count("received", FURTHER)
         hops, entries = (
             total("received", name, FIRST) + total("received", name, FURTHER) for name in ("hops", "list_length")
@@ -148,7 +165,7 @@ class _Totals:
             "doubled_receipts": doubled,
             "deliveries": count("delivered", FIRST),
             "doubled_deliveries": count("delivered", FURTHER),
-            "latency_max_us": self._peaks.get(("delivered", "latency")),
+            "latency_max_us": self._peaks.get("latency"),
             "negative_latencies": sum(many for cell, many in self._cells.items() if cell < 0),
             "accuracy": _share(total("received", "interested", FIRST), receipts),
             "hops": _share(hops, receipts + doubled),
@@ -157,16 +174,15 @@ class _Totals:
             "entries_reached": reached,
             "completeness": _share(reached, made),
             "dropped": count("dropped"),
-            **{f"all_{name}": total("load", name) for name in NUMBERS["load"]},
-            "all_bytes_to_clients": total("state", "bytes_to_clients"),
+            **{f"all_{name}": ticked[name] for name in _LOAD},
             "all_drops": {why: _bounded(self._drops[why]) for why in sorted(self._drops)},
-            "matches_per_event": _share(total("load", "matches"), total("load", "published")),
-            "bytes_per_delivery": _share(total("load", "bytes_out"), total("load", "delivered")),
+            "matches_per_event": _share(ticked["matches"], ticked["published"]),
+            "bytes_per_delivery": _share(ticked["bytes_out"], ticked["delivered"]),
             **{name: self._mean(name) for name in _MEANS},
-            **{name: self._peaks.get(("peaks", name)) for name in NUMBERS["peaks"]},
-            "cpu_us": total("state", "cpu_us"),
-            "ticks": count("load"),
-            "tap_lost": total("state", "tap_lost"),
+            **{name: self._peaks.get(name) for name in _PEAKS},
+            "cpu_us": ticked["cpu_us"],
+            "ticks": self._ticks["published"],
+            "tap_lost": ticked["tap_lost"],
             **{kind: count(kind) for kind in SET_ASIDE},
         }
         return {name: _bounded(value) if isinstance(value, int) else value for name, value in found.items()}

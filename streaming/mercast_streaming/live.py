@@ -24,11 +24,14 @@ from mercast_streaming.figures import (
     AHEAD,
     CELLS,
     DROPS,
+    KINDS,
     LATE,
     MALFORMED,
     NEWER,
     NUMBERS,
     SCHEMA,
+    TICK,
+    TICKED,
     Figures,
     Sum,
     as_json,
@@ -87,16 +90,12 @@ FACTS = {
     "received": Fact("received", "time", "at", "copy"),
     "delivered": Fact("delivered", "at", "time", "copy"),
     "dropped": Fact("dropped", "time", "at", why="why"),
-    "load": Fact("tick", "at"),
-    "state": Fact("tick", "at"),
-    "peaks": Fact("tick", "at"),
 }
-"""By kind; `NUMBERS` has the numbers of each."""
+"""By kind, those of rows about events; `NUMBERS` has the numbers of each."""
 
 _NUMBERS = [f"n{place}" for place in range(max(map(len, NUMBERS.values())))]
-_PEAKS = _NUMBERS[: len(NUMBERS["peaks"])]
 _ARRAYS = {"when": "bigint", "other": "bigint", "copy": "bigint", "why": "string"} | dict.fromkeys(_NUMBERS, "bigint")
-_BROKER = ("strategy", "cluster", "broker")
+_BROKER = {"strategy": "string", "cluster": "string", "broker": "bigint"}
 
 
 def _columns(kind: str) -> dict[str, str]:
@@ -116,9 +115,7 @@ _SECOND = 1_000_000
 _WATERMARK = "spark.watermarkDelayMs"
 """By this word in a column's metadata Spark knows that groups of it close as the watermark passes."""
 
-_READ: dict[str, set[str]] = {"tick": {"dropped"}}
-for _kind, _fact in FACTS.items():
-    _READ.setdefault(_fact.rows, set()).update(_columns(_kind).values())
+_READ = {fact.rows: {*_columns(kind).values()} for kind, fact in FACTS.items()} | {TICK: {"at", "dropped", *TICKED}}
 MESSAGE = message_schema(_READ)
 
 
@@ -136,7 +133,7 @@ def messages(taps: DataFrame) -> DataFrame:
     message = taps.select(F.unix_micros("timestamp").alias("kafka_time"), text.alias("text"), read)
     message = message.withColumn("problem", problem)
     sample = F.when(F.col("problem").isNotNull(), F.substring("text", 1, _SAMPLE)).alias("sample")
-    kept = {name: F.col(f"message.{name}") for name in _BROKER}
+    kept = {"who": F.to_json(F.array(*(f"message.{name}" for name in _BROKER)))}  # one text is quick to group by
     kept |= {kind: laid_out("message", kind, names) for kind, names in _READ.items()}
     good = (F.when(F.col("problem").isNull(), column).alias(name) for name, column in kept.items())
     return message.select("kafka_time", "problem", sample, *good)
@@ -153,10 +150,10 @@ def timed(message: DataFrame, watermark: int) -> DataFrame:
 def facts(message: DataFrame, watermark: int, ahead: int) -> DataFrame:
     """One for each row of the messages, and one for each message with a problem."""
     kinds = [_packed(kind, _arrays(kind)) for kind in FACTS]
-    kinds.append(_packed(DROPS, _drops()))
+    kinds += [_packed(TICK, _ticks()), _packed(DROPS, _drops())]
     now = F.array("kafka_time")
     kinds += [_packed(name, {"when": F.when(F.col("problem") == name, now)}) for name in (MALFORMED, NEWER)]
-    head = ("kafka_time", *_BROKER)
+    head = ("kafka_time", "who")
     by_kind = message.select(*head, F.explode(F.array(*kinds)).alias("of")).select(*head, "of.*")
     longer = F.when(F.size("when") < F.size("other"), F.col("other")).otherwise(F.col("when"))
     by_row = by_kind.select("*", F.posexplode(longer).alias("place", "_"))
@@ -167,6 +164,20 @@ def facts(message: DataFrame, watermark: int, ahead: int) -> DataFrame:
 
 def _arrays(kind: str) -> dict[str, Column]:
     return {name: F.col(f"{FACTS[kind].rows}.{column}") for name, column in _columns(kind).items()}
+
+
+def _ticks() -> dict[str, Column]:
+    """Of each tick a fact for each of its numbers, by name: ticks are few, and rows with few numbers are added up
+    sooner. A column that has not as many values as there are ticks is not read."""
+    at, many = F.col("tick.at"), F.size("tick.at")
+    nothing = F.array_repeat(F.lit(None).cast("bigint"), many)
+    columns = F.array(*(F.col(f"tick.{name}") for name in TICKED))
+    names = F.array(*map(F.lit, TICKED))
+    return {
+        "when": F.flatten(F.array_repeat(at, len(TICKED))),
+        "why": F.flatten(F.transform(names, lambda name: F.array_repeat(name, many))),
+        _NUMBERS[0]: F.flatten(F.transform(columns, lambda one: F.when(F.size(one) == many, one).otherwise(nothing))),
+    }
 
 
 def _drops() -> dict[str, Column]:
@@ -180,31 +191,32 @@ def _drops() -> dict[str, Column]:
 
 
 def _packed(kind: str, arrays: dict[str, Column]) -> Column:
-    """All kinds alike, so that one generator makes the rows of all; what is missing becomes null."""
-    packed = []
-    for name, type_ in _ARRAYS.items():
-        empty = F.array().cast(f"array<{type_}>")
-        given = F.coalesce(arrays[name].cast(f"array<{type_}>"), empty) if name in arrays else empty
-        packed.append(given.alias(name))
-    return F.struct(F.lit(kind).alias("kind"), *packed)
+    """All kinds alike, so that one generator makes the rows of all; what is missing is null."""
+    packed = (arrays.get(name, F.lit(None)).cast(f"array<{type_}>").alias(name) for name, type_ in _ARRAYS.items())
+    return F.struct(F.lit(_NUMBER_OF[kind]).alias("kind"), *packed)
+
+
+_NUMBER_OF = {kind: number for number, kind in enumerate(KINDS)}
+"""A number is quicker to group by than a name."""
 
 
 def _placed(row: DataFrame, watermark: int, ahead: int) -> DataFrame:
     """Each in its window; or, counted only, in that of the time at which it was seen to have none."""
     kind, when, other, now = F.col("kind"), F.col("when"), F.col("other"), F.col("kafka_time")
-    delivered = kind == "delivered"
+    delivered = kind == _NUMBER_OF["delivered"]
     malformed = when.isNull() | (when < 0)
     too_early = when > now + ahead * _SECOND
     too_late = ~delivered & (other - when > watermark * _SECOND)
     cases = [(malformed, MALFORMED, now), (too_early, AHEAD, now), (too_late, LATE, F.least(other, now))]
     placed_kind, placed_when = kind, when
     for case, name, at in reversed(cases):
-        placed_kind, placed_when = F.when(case, name).otherwise(placed_kind), F.when(case, at).otherwise(placed_when)
+        placed_kind = F.when(case, _NUMBER_OF[name]).otherwise(placed_kind)
+        placed_when = F.when(case, at).otherwise(placed_when)
     latency = F.when(delivered, when - other)
     cell = F.signum(latency) * F.floor(F.log1p(F.abs(latency)) * CELLS)
     return row.select(
         placed_when.alias("when"),
-        *_BROKER,
+        "who",
         placed_kind.alias("kind"),
         "copy",
         "why",
@@ -223,16 +235,19 @@ def sums(fact: DataFrame, window: int) -> DataFrame:
     """
     length = window * _SECOND
     end = F.timestamp_micros(F.col("when") - F.col("when") % length + length)
-    alike = (*_BROKER, "kind", "copy", "why", "cell")
+    alike = ("who", "kind", "copy", "why", "cell")
     fact = fact.select(end.alias("end", metadata={_WATERMARK: 0}), *alike, *_NUMBERS)
     added = fact.groupBy("end", *alike).agg(
         F.count(F.lit(1)).alias("many"),
         *(F.sum(name).alias(name) for name in _NUMBERS),
-        *(F.max(name).alias(f"{name}_peak") for name in _PEAKS),
+        F.max(_NUMBERS[0]).alias("peak"),
     )
-    numbers, peaks = F.array(*_NUMBERS), F.array(*(f"{name}_peak" for name in _PEAKS))
     began = (F.unix_micros("end") - length).alias("window")  # a time would come as one of this machine's zone
-    return added.select(began, *alike, "many", numbers.alias("numbers"), peaks.alias("peaks"))
+    who = (F.get("who", F.lit(place)).cast(type_).alias(name) for place, (name, type_) in enumerate(_BROKER.items()))
+    kind = F.element_at(F.array(*map(F.lit, KINDS)), F.col("kind") + 1).alias("kind")
+    numbers = F.array(*_NUMBERS).alias("numbers")
+    read = added.withColumn("who", F.from_json("who", "array<string>"))
+    return read.select(began, *who, kind, "copy", "why", "cell", "many", numbers, "peak")
 
 
 # -- the job -----------------------------------------------------------------------------------------------------------

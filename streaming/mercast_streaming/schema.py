@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
-from mercast.protocol.columns import COLUMNS, HEADER, Kind
+from mercast.protocol.columns import COLUMNS, EVENT_ROWS, HEADER, Kind
 from mercast.protocol.repeated import MOST_ROWS, OF, ROWS, RUNS
 
 CORRUPT = "_corrupt"
@@ -33,8 +33,11 @@ def _rows(kind: str, names: set[str]) -> T.StructType:
     if not names <= columns.keys():
         raise ValueError(f"rows of kind {kind} have no column {', '.join(sorted(names - columns.keys()))}")
     read = {name: type_ for name, type_ in columns.items() if name in names}
-    runs = T.StructType([T.StructField(name, _runs(type_)) for name, type_ in read.items()])
-    return T.StructType([*(T.StructField(name, type_) for name, type_ in read.items()), T.StructField(RUNS, runs)])
+    fields = [T.StructField(name, type_) for name, type_ in read.items()]
+    if kind in EVENT_ROWS:
+        runs = T.StructType([T.StructField(name, _runs(type_)) for name, type_ in read.items()])
+        fields.append(T.StructField(RUNS, runs))
+    return T.StructType(fields)
 
 
 def _runs(values: T.ArrayType) -> T.StructType:
@@ -47,6 +50,8 @@ def laid_out(message: str, kind: str, names: Iterable[str]) -> Column:
     What says that it has more rows than a message may have is null: laid out, it might fill the memory.
     """
     rows = f"{message}.{kind}"
+    if kind not in EVENT_ROWS:
+        return F.col(rows)
     struct = F.struct(*(_column(rows, name).alias(name) for name in names))
     return F.when(F.col(rows).isNotNull(), struct)
 

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import orjson
 
+from mercast.protocol.columns import EVENT_ROWS, VERSION
+from mercast.protocol.repeated import OF, ROWS, RUNS, SHORTER
+
 SECOND = 1_000_000
 Columns: TypeAlias = dict[str, np.ndarray]
 
@@ -176,7 +179,7 @@ def _ticks(setting: Setting, rng: np.random.Generator, brokers: np.ndarray) -> C
 
 
 def _header(broker: int, cluster: str, strategy: str) -> dict[str, Any]:
-    return {"version": 1, "broker": broker, "incarnation": 1, "cluster": cluster, "strategy": strategy}
+    return {"version": VERSION, "broker": broker, "incarnation": 1, "cluster": cluster, "strategy": strategy}
 
 
 def _messages(
@@ -193,25 +196,33 @@ def _messages(
             starts = np.flatnonzero(np.diff(turns, prepend=-1)).tolist()
             for begin, end in zip(starts, [*starts[1:], len(mine)], strict=True):
                 chosen = mine[begin:end]
-                packed = {name: column[chosen] for name, column in columns.items() if name != "broker"}
-                flushes.setdefault(int(turns[begin]), {})[kind] = packed
+                some = {name: column[chosen] for name, column in columns.items() if name != "broker"}
+                flushes.setdefault(int(turns[begin]), {})[kind] = some
         for turn, packed_kinds in sorted(flushes.items()):
             count = sum(len(columns["at"]) for columns in packed_kinds.values())
             header = _header(broker, cluster, strategy) | {"first": first, "count": count}
-            value = orjson.dumps(header | _plain(packed_kinds), option=orjson.OPT_SERIALIZE_NUMPY)
+            packed = {kind: _packed(kind, columns) for kind, columns in packed_kinds.items()}
+            value = orjson.dumps(header | packed, option=orjson.OPT_SERIALIZE_NUMPY)
             yield Message((turn + 1) * setting.flush, broker, value)
             first += count
 
 
-def _plain(kinds: dict[str, Columns]) -> dict[str, dict[str, Any]]:
+def _packed(kind: str, columns: Columns) -> dict[str, Any]:
+    """As brokers write them: as runs, of rows about events, where the same value follows itself again and again."""
+    packed: dict[str, Any] = {}
+    runs: dict[str, Any] = {}
+    for name, column in columns.items():
+        starts = np.flatnonzero(np.append(True, column[1:] != column[:-1]))
+        if kind in EVENT_ROWS and len(starts) * SHORTER <= len(column):
+            runs[name] = {OF: _plain(column[starts]), ROWS: np.diff(starts, append=len(column))}
+        else:
+            packed[name] = _plain(column)
+    return packed | ({RUNS: runs} if runs else {})
+
+
+def _plain(column: np.ndarray) -> Any:
     """orjson writes arrays of numbers and bools as they are, and others as lists."""
-    return {
-        kind: {
-            name: column.tolist() if column.dtype.kind in "OU" else np.ascontiguousarray(column)
-            for name, column in columns.items()
-        }
-        for kind, columns in kinds.items()
-    }
+    return column.tolist() if column.dtype.kind in "OU" else np.ascontiguousarray(column)
 
 
 # -- what follows from the rows ----------------------------------------------------------------------------------------

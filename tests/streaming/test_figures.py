@@ -36,6 +36,7 @@ MESSAGES = [
             delivered={"time": [START, START], "at": [START + 60 * SECOND, START + 7], "copy": [1, 1]},
             received={"time": [START, START - 6 * SECOND, START], "at": [START] * 3, "copy": [1, 1, 1]},
             published={"time": [None, -5, START], "at": [START] * 3, "destinations": [1, 1, MOST]},
+            tick={"at": [START + 60 * SECOND, START], "published": [5, 6], "links": [7], "dropped": [{}, {"stale": 1}]},
         ),
     ),
     *((START, value) for value in BAD),
@@ -99,9 +100,10 @@ def test_what_there_is_nothing_of_is_null(found):
 
 def test_rows_without_a_place_are_set_aside_and_counted(found):
     whole = whole_of(found, "aside")
-    assert (whole["ahead"], whole["late"], whole["malformed"]) == (1, 1, 2)
+    assert (whole["ahead"], whole["late"], whole["malformed"]) == (2, 1, 2)
     assert (whole["deliveries"], whole["receipts"], whole["published"]) == (1, 2, 1)
-    assert whole["latency_max_us"] == 7
+    assert (whole["latency_max_us"], whole["negative_latencies"], round(whole["latency_p99_us"])) == (7, 0, 7)
+    assert (whole["ticks"], whole["all_published"], whole["links"], whole["all_drops"]) == (1, 6, None, {"stale": 1})
 
 
 def test_messages_that_cannot_be_read_are_counted_and_harm_nobody(found):
@@ -130,7 +132,7 @@ def test_a_window_closes_when_the_watermark_passes_its_end(spark, tmp_path):
         file.write_text(json.dumps(line))
         file.rename(taps / f"{len(list(taps.iterdir()))}.json")
         query.processAllAvailable()
-        ticks = [one for one in map(Sum._make, closed) if one.kind == "load"]
+        ticks = [one for one in map(Sum._make, closed) if (one.kind, one.why) == ("tick", "published")]
         return {(one.window - START) / SECOND: one.many for one in ticks}
 
     try:

@@ -15,6 +15,9 @@ from mercast_streaming.figures import Sum, as_json, figures, key_json
 
 WINDOW = 5
 """Seconds."""
+_TICKED = {"published": 500, "delivered": 600, "forwarded": 590, "matches": 500, "clients": 10, "links": 10}
+_TICKED |= {"subscriptions": 50, "cpu_us": 400_000}
+_TICKED |= {"bytes_in": 90_000, "bytes_out": 90_000, "bytes_to_clients": 70_000}
 
 
 class Pretended:
@@ -83,14 +86,14 @@ class Pretended:
     def _sums(self, begin, id, number, latency):
         head = (begin, self._strategy, self._cluster, id)
         wave = number % 12
-        yield Sum(*head, "published", None, None, None, 500, [600, 5_000], [])
-        yield Sum(*head, "received", 1, None, None, 590, [900, 1_200, 560, 585, 0], [])
+        yield Sum(*head, "published", None, None, None, 500, [600, 5_000], None)
+        yield Sum(*head, "received", 1, None, None, 590, [900, 1_200, 560, 585, 0], None)
         if number % 9 == 0:
-            yield Sum(*head, "received", 2, None, None, 2, [4, 4, 2, 0, 0], [])
+            yield Sum(*head, "received", 2, None, None, 2, [4, 4, 2, 0, 0], None)
         for share, cell in ((300, 0.8), (240, 1.0), (50, 1.25), (10, 1.4)):
-            yield Sum(*head, "delivered", 1, None, int(50 * (latency + wave / 40) * cell), share, [0], [30_000])
-        yield Sum(*head, "load", None, None, None, WINDOW, [500, 600, 590, 500, 90_000, 90_000], [])
-        yield Sum(*head, "state", None, None, None, WINDOW, [10, 10, 50, 70_000, 400_000, 0], [])
+            yield Sum(*head, "delivered", 1, None, int(50 * (latency + wave / 40) * cell), share, [0], 30_000)
+        for name, number in _TICKED.items():
+            yield Sum(*head, "tick", None, name, None, WINDOW, [number], number)
 
     async def _write(self, topic, id, said):
         at = time.time_ns() // 1_000

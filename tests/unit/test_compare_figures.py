@@ -21,12 +21,12 @@ def made(at, cluster, broker, *, published=0, latencies=(), forwarded=0, cpu=0):
     """Windows as the job makes them, of the sums of a broker."""
     start = int(second(at).timestamp()) * 1_000_000
     key = (start, "ddbr", cluster, broker)
-    sums = [Sum(*key, "published", None, None, None, published, [published, 10 * published], [None])]
-    sums += [Sum(*key, "delivered", 1, None, cell, many, [0], [0]) for cell, many in latencies]
+    sums = [Sum(*key, "published", None, None, None, published, [published, 10 * published], None)]
+    sums += [Sum(*key, "delivered", 1, None, cell, many, [0], 0) for cell, many in latencies]
     delivered = sum(many for _, many in latencies)
-    sums.append(Sum(*key, "load", None, None, None, 1, [published, delivered, forwarded, 0, 0, 100 * forwarded], []))
-    sums.append(Sum(*key, "state", None, None, None, 1, [0, 0, 0, 0, cpu, 0], []))
-    return sums
+    tick = {"published": published, "delivered": delivered, "forwarded": forwarded, "bytes_out": 100 * forwarded}
+    tick["cpu_us"] = cpu
+    return sums + [Sum(*key, "tick", None, name, None, 1, [number], number) for name, number in tick.items()]
 
 
 SUMS = [

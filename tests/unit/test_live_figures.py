@@ -22,8 +22,12 @@ START = synthetic.Setting.start
 
 
 def one(kind, broker=1, many=1, numbers=(), *, copy=None, why=None, cell=None, cluster="alpha"):
-    added = [*numbers, *[None] * (6 - len(numbers))]
-    return Sum(START, "merc", cluster, broker, kind, copy, why, cell, many, added, added[:3])
+    added = [*numbers, *[None] * (5 - len(numbers))]
+    return Sum(START, "merc", cluster, broker, kind, copy, why, cell, many, added, added[0])
+
+
+def ticked(broker, many, **numbers):
+    return [one("tick", broker, many, [number], why=name) for name, number in numbers.items()]
 
 
 SUMS = [
@@ -36,12 +40,12 @@ SUMS = [
     one("delivered", 2, 1, [-9], copy=1, cell=-115),
     one("delivered", 3, 1, [900], copy=2, cell=340),
     one("dropped", 1, 1, why="stale"),
-    one("load", 1, 2, [8, 3, 5, 16, 100, 900]),
-    one("load", 2, 2, [0, 1, 5, 0, 100, 300]),
-    one("state", 1, 2, [3, 4, 5, 60, 70, 0]),
-    one("state", 2, 3, [1, 6, 9, 1, 2, 3]),
-    one("peaks", 1, 2, [7, 8, None]),
-    one("peaks", 2, 2, [6, 9, 5]),
+    *ticked(1, 2, published=8, delivered=3, forwarded=5, matches=16, bytes_in=100, bytes_out=900),
+    *ticked(2, 2, published=0, delivered=1, forwarded=5, matches=0, bytes_in=100, bytes_out=300),
+    *ticked(1, 2, clients=3, links=4, subscriptions=5, bytes_to_clients=60, cpu_us=70, tap_lost=0),
+    *ticked(2, 3, clients=1, links=6, subscriptions=9, bytes_to_clients=1, cpu_us=2, tap_lost=3),
+    *ticked(1, 2, queued_bytes=7, loop_lag_us=8, clock_offset_us=None),
+    *ticked(2, 2, queued_bytes=6, loop_lag_us=9, clock_offset_us=5),
     one("drops", 1, 2, [3], why="stale"),
     one("drops", 2, 2, [4], why="stale"),
     one("drops", 2, 2, [1], why="no route"),
@@ -116,7 +120,7 @@ def test_a_key_names_the_broker_or_the_cluster(monkeypatch):
 
 
 def test_messages_that_cannot_be_read_are_of_no_broker_and_no_cluster():
-    (row,) = figures([Sum(START, None, None, None, "malformed", None, None, None, 3, [None] * 6, [None] * 3)], 5)
+    (row,) = figures([Sum(START, None, None, None, "malformed", None, None, None, 3, [None] * 5, None)], 5)
     assert (row["strategy"], row["cluster"], row["broker"], row["malformed"], row["newer"]) == (None, None, None, 3, 0)
 
 

@@ -1,7 +1,8 @@
 """Measures the live metrics: rows a second, beside a bare count of them by window; and how soon figures are there.
 
-Both jobs read the same topic of synthetic taps from its beginning to its end, in turn, in one Spark; processor time is
-counted beside, for others may use the machine, too. Then taps come as they would from brokers, and the figures of a
+Both jobs read the same topic of synthetic taps from its beginning to its end, in turn, in one Spark, timed from the
+moment they have started, which a job does once; processor time is counted beside, for others may use the machine, too.
+Then taps come as they would from brokers, and the figures of a
 window are waited for.
 """
 
@@ -22,6 +23,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.streaming.query import StreamingQuery
 
 from mercast.kafka import Kafka
 from mercast.kafka.jars import connector, find_jars
@@ -88,7 +90,7 @@ def measure(*, rows: int, runs: int, seconds: int, rate: int, master: str, store
         spark = session(master, jars=jars, store=store, conf=conf, name="mercast bench")
         ends.callback(spark.stop)
         folder = Path(ends.enter_context(TemporaryDirectory(prefix="mercast-bench-")))
-        bench = _Bench(spark, kafka, folder, len(taps.messages) // BATCHES + 1)
+        bench = _Bench(spark, kafka, folder, len(taps.messages) // BATCHES + PARTITIONS)  # no small batch at the end
         own, bare = bench.in_turn(runs)
         delays = bench.live(seconds, rate, seed)
     ratios = [other.seconds / one.seconds for one, other in zip(own, bare, strict=True)]
@@ -140,9 +142,10 @@ class _Bench:
             progress.print(f"metrics: {told}: {own[-1].seconds:.1f} s, bare count {bare[-1].seconds:.1f} s")
         return own[WARM_UP:], bare[WARM_UP:]
 
-    def _timed(self, job: Callable[[], None]) -> _Took:
+    def _timed(self, job: Callable[[], StreamingQuery]) -> _Took:
+        query = job()
         began, cpu = monotonic(), cpu_seconds(self._pid)
-        job()
+        query.awaitTermination()
         return _Took(monotonic() - began, cpu_seconds(self._pid) - cpu)
 
     def _setting(self, prefix: str, **changes: object) -> live.Setting:
@@ -151,23 +154,21 @@ class _Bench:
         given = {"checkpoint": f"{place}/checkpoint", "history": f"{place}/history", "beginning": "earliest"} | changes
         return live.Setting(self._kafka, taps=f"{prefix}.taps", metrics=f"{prefix}.metrics", **given)  # type: ignore[arg-type]
 
-    def _metrics(self) -> None:
+    def _metrics(self) -> StreamingQuery:
         """The whole job, its outputs included."""
-        counted = 0
+        self.counted = 0
 
         def see(rows: list[Figures]) -> None:
-            nonlocal counted
-            counted += sum(row[name] for row in rows if row["broker"] is None for name in _COUNTED)
+            self.counted += sum(row[name] for row in rows if row["broker"] is None for name in _COUNTED)
 
-        live.start(self._spark, self._setting("old", once=True, most=self._batch), see).awaitTermination()
-        self.counted = counted
+        return live.start(self._spark, self._setting("old", once=True, most=self._batch), see)
 
-    def _bare(self) -> None:
+    def _bare(self) -> StreamingQuery:
         """A job that counts rows by window, and does nothing with that."""
         setting = self._setting("old", most=self._batch)
         counts = bare_count(live.read_taps(self._spark, setting), setting)
         query = counts.writeStream.outputMode("append").format("noop").trigger(availableNow=True)
-        query.option("checkpointLocation", setting.checkpoint).start().awaitTermination()
+        return query.option("checkpointLocation", setting.checkpoint).start()
 
     def live(self, seconds: int, rate: int, seed: int) -> list[float]:
         """How long after its time the figures of each window came."""

@@ -16,7 +16,7 @@ OF, ROWS = "of", "rows"
 MOST_ROWS = 100_000
 """Of one message: readers lay out no more, whatever a message says."""
 
-_SHORTER = 4
+SHORTER = 4
 """Times that there must be fewer runs than values."""
 
 
@@ -35,7 +35,7 @@ class Repeated(Sequence[Any]):
     @property
     def is_shorter(self) -> bool:
         """Than all of its values, by far."""
-        return len(self.values) * _SHORTER <= len(self)
+        return len(self.values) * SHORTER <= len(self)
 
     def __len__(self) -> int:
         return sum(self.counts)
@@ -78,7 +78,7 @@ def in_runs(column: Sequence[Any]) -> Sequence[Any]:
     count = len(column)
     if alike(column):
         return Repeated.same(column[0], count)
-    if count < _SHORTER or (column[0] != column[1] and column[1] != column[2]):  # the last where all differ
+    if count < SHORTER or (column[0] != column[1] and column[1] != column[2]):  # the last where all differ
         return column
     found = Repeated(*zip(*((value, len(list(run))) for value, run in groupby(column)), strict=True))
     return found if found.is_shorter else column

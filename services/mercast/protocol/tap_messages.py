@@ -1,8 +1,8 @@
 """Tap rows as messages: one JSON object for many rows, which are packed by kind, as columns (columns.py).
 
 Rows are encoded some thousand at a time, column by column, and put together when they are shipped: an object for each
-would cost as much as routing does, and rows that are kept for long keep the events alive that they tell of. Columns in
-which the same value follows itself are written as runs (repeated.py).
+would cost as much as routing does, and rows that are kept for long keep the events alive that they tell of. Columns of
+rows about events in which the same value follows itself are written as runs (repeated.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -298,7 +298,8 @@ _Parts: TypeAlias = tuple[Repeated | bytes, ...]
 
 
 def _parts(kind: str, rows: Columns, held: Held) -> _Parts:
-    return tuple(map(_part, _columns(kind, rows, held).values()))
+    """Runs only of rows about events: others are few, and it is simpler to read them without."""
+    return tuple(map(_part if kind in EVENT_ROWS else _text, _columns(kind, rows, held).values()))
 
 
 def _part(column: Sequence[Any]) -> Repeated | bytes:

@@ -36,9 +36,9 @@ between two rows `snapshot`. So a reader that starts later knows everything afte
 ## Messages
 
 A message is one JSON object: its header, and under the name of each kind the rows of that kind, as columns. A column
-is an array with a value for each row; or it is written as runs, under `{RUNS}`, where the same value follows itself:
-`{OF}` has the values, and `{ROWS}` for how many rows each stands. A kind without rows is left out. In files, each
-message is a line.
+is an array with a value for each row; or, of rows about events, it is written as runs, under `{RUNS}`, where the same
+value follows itself: `{OF}` has the values, and `{ROWS}` for how many rows each stands. A kind without rows is left
+out. In files, each message is a line.
 
 ```json
 {{"version":{VERSION},"broker":3,"incarnation":1763380000000,"cluster":"default","strategy":"ddbr","first":120,"count":8,

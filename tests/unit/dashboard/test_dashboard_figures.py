@@ -14,9 +14,9 @@ def rows(begin, cluster, receipts, interested, cell, brokers=(1,)):
     sums = []
     for id in brokers:
         head = (begin * 1_000_000, "ddbr", cluster, id)
-        sums.append(Sum(*head, "received", 1, None, None, receipts, [receipts, 0, interested, interested, 0], []))
-        sums.append(Sum(*head, "published", None, None, None, 10, [receipts, 0], []))
-        sums.append(Sum(*head, "delivered", 1, None, cell, 5, [0], [1_000]))
+        sums.append(Sum(*head, "received", 1, None, None, receipts, [receipts, 0, interested, interested, 0], None))
+        sums.append(Sum(*head, "published", None, None, None, 10, [receipts, 0], None))
+        sums.append(Sum(*head, "delivered", 1, None, cell, 5, [0], 1_000))
     return [loads(as_json(row)) for row in figures(sums, 5)]
 
 
