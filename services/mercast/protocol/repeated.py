@@ -51,6 +51,8 @@ class Repeated(Sequence[Any]):
         if not isinstance(at, slice):
             return self.values[-1 if at == -1 else 0] if at in (0, -1) else list(self)[at]
         begin, end, _ = at.indices(len(self))  # runs are cut, never gone through in steps
+        if len(self.values) == 1 and begin < end:  # as most are
+            return Repeated(self.values, (end - begin,))
         values, counts, before = list[Any](), list[int](), 0
         for value, count in zip(self.values, self.counts, strict=True):
             inside = min(end, before + count) - max(begin, before)
@@ -102,6 +104,8 @@ def joined(parts: Iterable[Sequence[Any]]) -> Sequence[Any]:
         return range(all_[0][0], all_[-1][-1] + 1)
     if not all(isinstance(part, Repeated) for part in all_):
         return list(chain.from_iterable(all_))
+    if len(all_[0].values) == 1 and all(part.values == all_[0].values for part in all_):  # type: ignore[attr-defined]
+        return Repeated(all_[0].values, (sum(map(len, all_)),))  # type: ignore[attr-defined]
     values, counts = list[Any](), list[int]()
     for part in all_:
         for value, count in zip(part.values, part.counts, strict=True):  # type: ignore[attr-defined]

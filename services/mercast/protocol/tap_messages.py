@@ -1,6 +1,6 @@
 """Tap rows as messages: one JSON object for many rows, which are packed by kind, as columns (columns.py).
 
-Rows are encoded some thousand at a time, column by column, and put together when they are shipped: an object for each
+Rows are encoded many at a time, column by column, and put together when they are shipped: an object for each
 would cost as much as routing does, and rows that are kept for long keep the events alive that they tell of. Columns of
 rows about events in which the same value follows itself are written as runs (repeated.py).
 """
@@ -189,19 +189,30 @@ class Stream:
     def add(self, kind: str, rows: Columns) -> Iterator[TapMessage]:
         """Messages that are full."""
         count, parts = len(rows[0]), _parts(kind, rows, self._held)
-        if not self._fits(kind, count, parts):
-            yield from self.end()
-        if self._fits(kind, count, parts):
-            self._keep(kind, count, parts)
-        elif count > 1:
+        if self._keep(kind, count, parts):
+            return
+        yield from self.end()
+        if self._keep(kind, count, parts):
+            return
+        if count > 1:
             half = count // 2
             yield from self.add(kind, tuple(one[:half] for one in rows))
             yield from self.add(kind, tuple(one[half:] for one in rows))
         else:
             yield from self._add_large(kind, rows)
 
-    def _fits(self, kind: str, count: int, parts: "_Parts") -> bool:
-        return self._rows + count <= MOST_ROWS and self._bytes + self._size(kind, parts) <= self._most
+    def _keep(self, kind: str, count: int, parts: "_Parts") -> bool:
+        """If there is room."""
+        size = self._size(kind, parts)
+        if self._rows + count > MOST_ROWS or self._bytes + size > self._most:
+            return False
+        self._bytes += size
+        self._rows += count
+        if kind not in self._told:
+            self._told[kind] = [_Told() for _ in parts]
+        for column, part in zip(self._told[kind], parts, strict=True):
+            column.add(part)
+        return True
 
     def _size(self, kind: str, parts: "_Parts") -> int:
         """Bytes of these rows, and of the names of columns if there is nothing of this kind yet."""
@@ -212,18 +223,10 @@ class Stream:
             new = 0
         return new + sum(column.more(part) for column, part in zip(told, parts, strict=True))
 
-    def _keep(self, kind: str, count: int, parts: "_Parts") -> None:
-        self._bytes += self._size(kind, parts)
-        self._rows += count
-        for column, part in zip(self._told.setdefault(kind, [_Told() for _ in parts]), parts, strict=True):
-            column.add(part)
-
     def _add_large(self, kind: str, rows: Columns) -> Iterator[TapMessage]:
         """A row that is too large is told without what may be large; if that does not help, it is lost."""
         parts = _parts(kind, rows, self._held._replace(attributes=_NONE, filters=_NONE))
-        if self._fits(kind, 1, parts):
-            self._keep(kind, 1, parts)
-        else:
+        if not self._keep(kind, 1, parts):
             yield self._message(b"", 1)
 
     def end(self) -> Iterator[TapMessage]:

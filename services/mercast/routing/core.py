@@ -340,17 +340,17 @@ class Core(Overlaid):
     def _write_published(
         self, packets: Sequence[Packet], counts: Sequence[int], interested: Sequence[Interested]
     ) -> None:
-        stamps, made = _stamps(packets), self._made
+        events = [packet[0] for packet in packets]
+        ids, types, attributes, times, publishers, _, _, payloads, _, _ = zip(*events, strict=True)  # all in one step
+        stamps, made = (Ids.of(ids), times), self._made
         self._write_delivered(packets, interested, 0, stamps)
         others: Sequence[int] = counts
         if any(interested):
             others = [count - bool(clients) for count, clients in zip(counts, interested, strict=True)]
         if made:
             others = [count + made.get(id_, 0) for count, id_ in zip(others, stamps[0], strict=True)]
-        events = [packet[0] for packet in packets]
-        types, attributes = [event[1] for event in events], [event[2] for event in events]
-        sizes, publishers = [len(event[7]) for event in events], [event[4] for event in events]
         matches = list(map(len, interested)) if any(interested) else Repeated.same(0, len(interested))
+        sizes = list(map(len, payloads))
         run = Run(Published, *stamps, types, attributes, others, sizes, matches, publishers)
         self._write(packets, run)
 

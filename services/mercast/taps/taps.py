@@ -1,7 +1,7 @@
-"""Rows from a broker's turns, encoded some thousand at a time, and shipped twice a second.
+"""Rows from a broker's turns, encoded some hundred at a time, and shipped twice a second.
 
-A turn only hands its runs over. Each topic and partition numbers its rows; a number is used up when a row is put into a
-message, whether that is shipped or lost.
+Each topic and partition numbers its rows; a number is used up when a row is put into a message, whether that is shipped
+or lost.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from mercast.taps.shipper import Parcel, Shipper
 
 _EVERY = 0.5
 """Seconds between two flushes: each makes a message or more, and Kafka's client takes its time for each."""
-_ROWS = 2048
-"""Rows that wait to be encoded at most: while they do, the events that they tell of stay in memory. Few at a time cost
-more each, for what encodes them has left the processor's cache since the last time."""
+_ROWS = 256
+"""Rows that wait to be encoded at most. Few at a time cost more each; but while they wait, parts of the events that
+they tell of stay in memory."""
 
 
 class Taps:
