@@ -2,13 +2,14 @@
 
 import json
 import re
+import signal
 import socket
 from io import BytesIO
 from types import SimpleNamespace
 
 import pytest
 
-from mercast.cli.demo import command, possible, stage
+from mercast.cli.demo import command, ending, possible, stage
 from mercast.cli.demo.figures import Figures
 from mercast.cli.demo.outcome import Tally, of_audit, of_load
 from mercast.cli.demo.page import Page
@@ -275,3 +276,22 @@ def test_an_audit_that_is_not_clean_is_not_as_promised(written, status, found):
     assert text.startswith("\nNOT AS PROMISED\n")
     assert "NOT AS PROMISED" in page
     assert ("the audit failed; its log:\n<it broke>" in text) == (status == 3)
+
+
+# -- how it ends -------------------------------------------------------------------------------------------------------
+
+
+def test_what_fails_since_everything_was_stopped_is_no_error(monkeypatch):
+    """A second Ctrl-C kills those who are still being waited for."""
+    for name in ("adopt_orphans", "kill_descendants", "strike_descendants"):
+        monkeypatch.setattr(ending, name, lambda: None)
+
+    def stopped():
+        with ending.Ending():
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                raise OSError("the process that starts brokers has ended")
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()

@@ -27,11 +27,13 @@ class Ending:
         self._before = {number: signal.signal(number, self._hear) for number in _SIGNALS}
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stopping = True
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        asked, self._stopping = self._stopping, True
         kill_descendants()
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if asked and not isinstance(error, KeyboardInterrupt):  # what went wrong is that everything was stopped
+            raise KeyboardInterrupt from error
 
     @contextmanager
     def by_ctrl_c(self) -> Iterator[None]:
