@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from fcntl import LOCK_EX, flock
 from hashlib import sha256
 from pathlib import Path
 
@@ -44,25 +45,32 @@ def programs() -> Path:
     sources = [file for folder in ("programs", "policies") for file in sorted((HERE / folder).rglob("*.*"))]
     known_by = sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:12]
     folder = cache() / f"kubernetes-{VERSION}-{known_by}"
-    if not (folder / "built").exists():
-        go = shutil.which("go")
-        if go is None:
-            raise CannotBe("there is no Go to build Kubernetes with: install Go 1.26, or name a cluster by KUBECONFIG")
-        _tell(f"building Kubernetes {VERSION} (once, a quarter of an hour) into {folder}")
-        folder.mkdir(parents=True, exist_ok=True)
-        of = " ".join(
-            f"-X k8s.io/{place}/version.git{name}"
-            for place in ("component-base", "client-go/pkg")
-            for name in (f"Version={VERSION}", "Major=1", "Minor=34", "TreeState=clean", "Commit=module")
-        )
-        _go(go, "programs", of, f"{folder}/", _PROGRAMS)
-        _go(go, "programs", "", f"{folder}/etcd", [_ETCD])
-        _go(go, "policies", "", f"{folder}/", _POLICIES)
-        where = ["list", "-m", "-f", "{{.Dir}}", _CALICO]
-        found = subprocess.run([go, *where], cwd=HERE / "policies", capture_output=True, text=True, check=True)
-        shutil.copyfile(Path(found.stdout.strip(), "manifests/crds.yaml"), folder / "calico-crds.yaml")
-        (folder / "built").touch()
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "kubernetes.lock").open("w") as lock:
+        flock(lock, LOCK_EX)  # another run may be at it
+        if not (folder / "built").exists():
+            _build(folder)
     return folder
+
+
+def _build(folder: Path) -> None:
+    go = shutil.which("go")
+    if go is None:
+        raise CannotBe("there is no Go to build Kubernetes with: install Go 1.26, or name a cluster by KUBECONFIG")
+    _tell(f"building Kubernetes {VERSION} (once, a quarter of an hour) into {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    of = " ".join(
+        f"-X k8s.io/{place}/version.git{name}"
+        for place in ("component-base", "client-go/pkg")
+        for name in (f"Version={VERSION}", "Major=1", "Minor=34", "TreeState=clean", "Commit=module")
+    )
+    _go(go, "programs", of, f"{folder}/", _PROGRAMS)
+    _go(go, "programs", "", f"{folder}/etcd", [_ETCD])
+    _go(go, "policies", "", f"{folder}/", _POLICIES)
+    where = ["list", "-m", "-f", "{{.Dir}}", _CALICO]
+    found = subprocess.run([go, *where], cwd=HERE / "policies", capture_output=True, text=True, check=True)
+    shutil.copyfile(Path(found.stdout.strip(), "manifests/crds.yaml"), folder / "calico-crds.yaml")
+    (folder / "built").touch()
 
 
 def _go(go: str, module: str, of: str, to: str, packages: list[str]) -> None:

@@ -64,7 +64,6 @@ class Cluster:
 
     def _run(self, command: list[str], given: Any, within: float, all: bool = False) -> str:
         text = given if given is None or isinstance(given, str) else json.dumps(given)
-        # Ctrl-C is for the run, which then asks Helm and kubectl to clean up.
         done = subprocess.run(
             command, env=self._environment, input=text, capture_output=True, text=True, timeout=within, check=False,
             stdin=None if text is not None else subprocess.DEVNULL,
@@ -97,6 +96,8 @@ def given() -> Iterator[Cluster]:
 @contextmanager
 def of_our_own(pause: Callable[[Path], Path]) -> Iterator[Cluster]:
     """`pause` makes the archive of the image that holds a pod's namespaces, of the program."""
+    if os.geteuid():
+        raise CannotBe("a Kubernetes of our own needs root: name a cluster by KUBECONFIG, or be root")
     system()
     built = programs()
     machine = Machine(cache() / "kubernetes-now", built)

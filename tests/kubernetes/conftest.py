@@ -71,7 +71,8 @@ def namespaces(cluster: Cluster) -> Iterator[list[str]]:
     names = [*NUMBERS, "orders", "billing", NAMESPACE]
     taken = {one["metadata"]["name"] for one in cluster.get("namespaces")["items"]} & set(names)
     if taken and cluster.own is None:
-        pytest.exit(f"namespaces {', '.join(sorted(taken))} are there already, and are not ours to use", 2)
+        found = ", ".join(sorted(taken))
+        pytest.exit(f"namespaces {found} are there already; if an earlier run left them, delete them", 2)
     cluster.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
     yield names
     if cluster.own is None:
@@ -111,12 +112,33 @@ def release(cluster: Cluster, namespaces: list[str], values: dict[str, object]) 
     made.uninstall()
 
 
+_TABLE = Table(
+    _KEPT,
+    {"version": VERSION, "rate": RATE, "cores": os.cpu_count(), "in_flight": IN_FLIGHT, "route_change": ROUTE_CHANGE},
+)
+
+
 @pytest.fixture(scope="session")
-def table(request: pytest.FixtureRequest) -> Table:
-    """Made anew if all tests run."""
-    about = {"version": VERSION, "rate": RATE, "cores": os.cpu_count(), "in_flight": IN_FLIGHT}
-    anew = not request.config.getoption("keyword")
-    return Table(_KEPT, anew, **about, route_change=ROUTE_CHANGE)
+def table() -> Table:
+    return _TABLE
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.getoption("keyword"):
+        _TABLE.go_on()
+    else:
+        _TABLE.begin([item.nodeid for item in session.items])
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" and report.passed:
+        _TABLE.passed(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The table is of a Kubernetes of our own: another's nodes, load and clocks are not known."""
+    if not os.environ.get("KUBECONFIG") and not session.config.getoption("collectonly"):
+        tell(_TABLE.end())
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """A machine within the machine: processes, mounts and network in namespaces of their own, so that nothing of it shows
-outside and nothing is left when it ends, even if whoever made it is killed. What else could be left, cgroups and a
-folder, is taken away before and after."""
+outside and nothing is left when it ends, even if whoever made it is killed. What else could be left, cgroups and
+folders, is taken away before and after. Settings of the kernel that are no namespace's are only played to it."""
 
 import fcntl
 import json
@@ -19,10 +19,26 @@ from build import CannotBe
 
 _INIT = Path(__file__).parent / "init.py"
 _CGROUPS = Path("/sys/fs/cgroup")
-_BEGIN = """
+_PLACES = ("/var/lib/kubelet", "/var/lib/cni", "/opt/containerd")
+"""Folders that kubelet and containerd want to be in, whatever they are told."""
+_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+             "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes")  # fmt: skip
+"""Of the kernel, for the whole machine: kubelet changes them, here a file in the place of each."""
+_BEGIN = f"""
 mount --make-rshared /
 mount -t tmpfs tmpfs /run
-mkdir /run/netns /run/lock
+mkdir /run/netns /run/lock /run/settings
+for place in /var/log {" ".join(_PLACES)}; do
+  mkdir -p $place
+  mount -t tmpfs tmpfs $place
+done
+for setting in {" ".join(_SETTINGS)}; do
+  if [ -e /proc/sys/$setting ]; then
+    played=/run/settings/$(echo $setting | tr / .)
+    cat /proc/sys/$setting > $played
+    mount --bind $played /proc/sys/$setting
+  fi
+done
 ip link set lo up
 exec "$@"
 """
@@ -39,8 +55,6 @@ class Machine:
         self._environment = {"PATH": f"{programs}:{_SEARCHED}", "HOME": str(folder), "LANG": "C.UTF-8"}
 
     def start(self) -> None:
-        if os.geteuid():
-            raise CannotBe("a Kubernetes of our own needs root: name a cluster by KUBECONFIG, or be root")
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         self._lock = (self.folder.parent / f"{self.folder.name}.lock").open("w")
         try:
@@ -135,6 +149,9 @@ class Machine:
                         os.rmdir(folder)
                 time.sleep(0.05)
         subprocess.run(["rm", "-rf", self.folder], check=False)  # quicker than Python's
+        for place in _PLACES:
+            with suppress(OSError):  # it is somebody else's, or never was
+                os.rmdir(place)
 
 
 def _in_network(name: str | None) -> list[str]:

@@ -1,9 +1,13 @@
-"""docs/kubernetes-faults.md: a table of what was seen in the last run of each fault, written by the run itself."""
+"""docs/kubernetes-faults.md: a table of what was seen in the last run of each fault, written by the run itself once all
+tests have passed."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from load import RATE
 
 _DOCUMENT = Path(__file__).parents[2] / "docs/kubernetes-faults.md"
 _BEGIN = Path(__file__).parent / "faults.md"
@@ -15,11 +19,17 @@ _OTHERS = """
 """
 
 
+_LEAST = 0.6
+"""Of what is to be published, what must have been, whatever a fault does to publishers."""
+
+
 @dataclass
 class Row:
     name: str
     seen: str
     whole: float
+    seconds: float
+    """Of load."""
     published: int
     right: int
     lost: int
@@ -35,9 +45,10 @@ class Row:
     def check(self, may_lose: bool) -> None:
         wrong = {name: getattr(self, name) for name in ("beyond", "doubled", "undue", "users_beyond")}
         if not may_lose:
-            wrong |= {"lost": self.lost, "users_lost": self.users_lost}
+            wrong |= {"lost": self.lost, "users_lost": self.users_lost, "unknown": self.unknown}
         assert not any(wrong.values()), f"{self.name}: {wrong}; {self}"
-        assert self.right, "nothing was due to anybody: this shows nothing"
+        assert self.right > self.unknown, f"the taps say too little: this shows nothing; {self}"
+        assert self.published > _LEAST * RATE * self.seconds, f"publishers stood still; {self}"
 
     def line(self) -> str:
         due = self.right + self.lost + self.beyond
@@ -51,30 +62,44 @@ class Row:
 
 
 class Table:
-    """What was measured, kept beside the images so that one fault can be run again by itself."""
+    """What was measured, kept beside the images: of a whole run, what failed can be run again by itself."""
 
-    def __init__(self, kept: Path, anew: bool, **about: object) -> None:
-        """`anew` forgets what was measured before."""
+    def __init__(self, kept: Path, about: dict[str, object]) -> None:
         self._kept, self._about = kept, about
         self._rows: dict[str, dict[str, object]] = {}
         self._others: dict[str, str] = {}
-        if kept.exists() and not anew:
-            found = json.loads(kept.read_text())
-            self._rows, self._others = found["rows"], found["others"]
+        self._owed: set[str] = set()
+        """Tests of the whole run that have not passed yet."""
+
+    def begin(self, tests: Sequence[str]) -> None:
+        """A whole run: what was measured before is forgotten."""
+        self._owed = set(tests)
+
+    def go_on(self) -> None:
+        """Some tests: with what is kept, if that is of a whole run."""
+        if self._kept.exists():
+            found = json.loads(self._kept.read_text())
+            self._rows, self._others, self._owed = found["rows"], found["others"], set(found["owed"])
 
     def add(self, row: Row) -> None:
         self._rows[row.name] = asdict(row)
-        self._write()
 
     def tell(self, what: str, seen: str) -> None:
         self._others[what] = seen
-        self._write()
 
-    def _write(self) -> None:
+    def passed(self, test: str) -> None:
+        self._owed.discard(test)
+
+    def end(self) -> str:
+        """What to say of it."""
         self._kept.parent.mkdir(parents=True, exist_ok=True)
-        self._kept.write_text(json.dumps({"rows": self._rows, "others": self._others}, indent=1))
+        kept = {"rows": self._rows, "others": self._others, "owed": sorted(self._owed)}
+        self._kept.write_text(json.dumps(kept, indent=1))
         rows = "".join(Row(**row).line() for row in self._rows.values())  # type: ignore[arg-type]
         others = "".join(f"| {what} | {seen} |\n" for what, seen in self._others.items())
+        text = rows + (_OTHERS + others if others else "")
+        if self._owed or not self._rows:
+            return f"{text}\n{_DOCUMENT.name} stays as it was: {len(self._owed)} tests of a whole run have not passed"
         when = datetime.now(UTC).strftime("%Y-%m-%d")
-        text = _BEGIN.read_text().format(**self._about) + rows + (_OTHERS + others if others else "")
-        _DOCUMENT.write_text(f"{text}\nMeasured on {when}.\n")
+        _DOCUMENT.write_text(f"{_BEGIN.read_text().format(**self._about)}{text}\nMeasured on {when}.\n")
+        return f"{_DOCUMENT.name} is written"

@@ -37,8 +37,10 @@ class Fault:
         self._load, self._watch, self._there = load, watch, there
         self.notes: list[str] = []
         self.began = self.ended = self._known = 0.0
+        self._users_know = False
 
     def begins(self, tell_users: bool = True) -> float:
+        self._users_know = tell_users
         if tell_users:
             self._load.fault()
         self.began = self.ended = time.time()
@@ -47,6 +49,8 @@ class Fault:
     def ends(self) -> None:
         """What was done to it is over; without this, it was over at once."""
         self.ended = time.time()
+        if self._users_know:
+            self._load.fault()
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -93,6 +97,20 @@ class Fault:
             most = max(most, *away.values())
         return most
 
+    def up_on_page(self) -> float:
+        """Share of the watcher's looks at which the page showed all members as up, since the fault began."""
+        looks = self._watch.seen(self.began)
+        up = [all(self._watch.shown(line, one) == "up" for one in self._there) for line in looks]
+        return sum(up) / len(up)
+
+    def none_answers(self, some: list[Member]) -> float:
+        """Seconds until none of these did, and the page said of none that it is up."""
+
+        def gone(line: dict[str, Any]) -> bool:
+            return all(line["brokers"][one.name] is None and self._watch.shown(line, one) != "up" for one in some)
+
+        return self._noticed(gone, f"no answer of {', '.join(one.name for one in some)}")
+
     def there_are(self, there: list[Member]) -> None:
         """From now on these are the members."""
         self._there = there
@@ -125,7 +143,7 @@ class Stories:
     @contextmanager
     def __call__(self, name: str, *, may_lose: bool = False, route_change: float = ROUTE_CHANGE) -> Iterator[Fault]:
         began = time.time()
-        whole = self.watch.until(lambda line: self.watch.whole(line, self.members), began, "all is whole before", 400)
+        self.watch.until(lambda line: self.watch.whole(line, self.members), began, "all is whole before", 400)
         load = Load(self.release, self.images.mercast, _MOST, self.node)
         load.start()
         fault = Fault(load, self.watch, self.members)
@@ -142,13 +160,20 @@ class Stories:
         load.stop()
         came = load.result()
         found = self.auditor.audit(since, until)
-        row = self._judged(name, fault, whole, came, found, route_change)
-        self.table.add(row)
+        row = self._judged(name, fault, whole, until - since, came, found, route_change)
         tell(f"{name}: {row}")
         row.check(may_lose)
+        self.table.add(row)
 
     def _judged(
-        self, name: str, fault: Fault, whole: float, came: dict[str, Any], found: dict[str, Any], route_change: float
+        self,
+        name: str,
+        fault: Fault,
+        whole: float,
+        seconds: float,
+        came: dict[str, Any],
+        found: dict[str, Any],
+        route_change: float,
     ) -> Row:
         lost = sorted(one["time"] / 1e6 for one in found["named"] if one["what"] == "missing")
         first, last = fault.began - IN_FLIGHT, fault.ended + route_change
@@ -157,6 +182,7 @@ class Stories:
             name=name,
             seen="; ".join(fault.notes),
             whole=whole - fault.began,
+            seconds=seconds,
             published=came["published"],
             right=found["right"],
             lost=found["missing"] - len(beyond),
