@@ -58,7 +58,7 @@ def test_line(tmp_path):
 def test_idle(tmp_path):
     result, _ = bench(tmp_path, "idle", "--connections", "1000")
     assert result["connections"] == 1000
-    assert 0 < result["bytes_per_connection"] < 100_000
+    assert 0 < result["bytes_per_connection"] < result["tls_bytes_per_connection"] < 200_000
 
 
 @pytest.mark.slow

@@ -44,11 +44,20 @@ def test_its_example_is_worked_out_from_the_figures(measured):
     measured["hop"]["cpu_us_per_event"], measured["forward"]["varied"]["cpu_us_per_event"] = 50, 10
     measured["all"][1]["us_per_event"]["mean"] = 30
     measured["idle"]["before_bytes"] = measured["all"][1]["memory_bytes"] = 100 * 1024 * 1024
-    measured["crowd"]["bytes_per_subscriber"] = 0
+    measured["idle"]["tls_bytes_per_connection"] = 1024
+    measured["crowd"]["bytes_per_subscriber"], measured["crowd"]["bytes_per_connection"] = 3 * 1024, 1024
     told = sizing.document(measured)
     # 10,000 x (80 / n + 0.2 x (1 - 1 / n) x 60) µs: 0.46 s of each second for two, 0.8 for one
     assert "2 brokers then work 46% of the time each; 1 would 80%." in told
-    assert "Each takes 200 MiB: `brokers.resources.limits.memory=448Mi`" in told
+    # 10,000 connections of 1 KiB, 50,000 subscriptions of 2 KiB
+    assert "Each takes 308 MiB, of which 10 are for 10,000 connections by TLS: " in told
+    assert "`brokers.resources.limits.memory=640Mi`" in told
+
+
+def test_it_says_when_no_number_of_brokers_is_enough(measured):
+    measured["hop"]["cpu_us_per_event"] = 300
+    told = sizing.document(measured)
+    assert "No number of brokers is enough: each wants its share of all events, and 1,000 would still work 6" in told
 
 
 def test_without_a_bench_it_says_which_is_missing(tmp_path):

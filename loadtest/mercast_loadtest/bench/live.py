@@ -101,6 +101,7 @@ def _figures(side: line.Side) -> tuple[float, float, float]:
 def print_idle(result: idle.Result) -> None:
     table = _table(f"idle: {result.connections:,} connections")
     table.add_row("[bold]memory per connection", f"[bold]{result.bytes_per_connection / 1024:.1f} KiB")
+    table.add_row("[bold]by TLS", f"[bold]{result.tls_bytes_per_connection / 1024:.1f} KiB")
     table.add_row("broker before, after", f"{result.before_bytes / _MIB:.0f} MiB, {result.after_bytes / _MIB:.0f} MiB")
     table.add_row("connects per second", f"{result.connects_per_second:,.0f}")
     table.add_row("CPU while all are idle", f"{result.idle_cpu_percent:.1f} %")

@@ -21,6 +21,16 @@ _ASKED = {"events": 10_000, "share": 0.2, "clients": 20_000, "subscriptions": 10
 """Of the example: events a second, the share of brokers that want each, clients, all their subscriptions."""
 
 
+_ENOUGH = (
+    "{brokers} brokers then work {busy:.0%} of the time each; {fewer} would {busier:.0%}. Half is enough, for bursts "
+    "and for the absence of one. Have one more, for upgrades."
+)
+_NEVER_ENOUGH = (
+    "No number of brokers is enough: each wants its share of all events, and {brokers:,} would still work {busy:.0%} "
+    "of the time. Several clusters, or subscribers gathered by what they want, would be."
+)
+
+
 def document(measured: dict[str, Any]) -> str:
     template = Path(__file__).with_suffix(".md").read_text()
     return template.format_map(measured | _derived(measured) | {"asked": _ASKED, "example": _example(measured)})
@@ -35,7 +45,11 @@ def _derived(measured: dict[str, Any]) -> dict[str, Any]:
         "half": {name: _HALF * 1e6 / costs[name]["cpu_us_per_event"] for name in ("hop", "crowd", "same", "varied")},
         "indexes": "\n".join(map(_index_row, measured["all"])),
         "mib": {"alone": idle["before_bytes"] / _MIB},
-        "kib": {"idle": idle["bytes_per_connection"] / 1024, "subscriber": crowd["bytes_per_subscriber"] / 1024},
+        "kib": {
+            "idle": idle["bytes_per_connection"] / 1024,
+            "tls": idle["tls_bytes_per_connection"] / 1024,
+            "subscriber": crowd["bytes_per_subscriber"] / 1024,
+        },
         "matches": {"ddbr": sum(ddbr["matches_per_event"]), "merc": sum(merc["matches_per_event"])},
         "merc_cpu": merc["cpu_us_in_all"] / ddbr["cpu_us_in_all"],
         "taps_sides": "\n".join(
@@ -66,15 +80,19 @@ def _example(measured: dict[str, Any]) -> dict[str, Any]:
 
     most = 1_000  # beyond which one more makes no difference: each broker wants its share of all events
     brokers = next((count for count in range(2, most) if busy(count) <= _HALF), most)
-    memory = measured["idle"]["before_bytes"] + index["memory_bytes"]
-    memory += _ASKED["clients"] / brokers * crowd["bytes_per_subscriber"]
+    told = _ENOUGH if busy(brokers) <= _HALF else _NEVER_ENOUGH
+    each = _ASKED["clients"] / brokers
+    clients = each * measured["idle"]["tls_bytes_per_connection"]
+    # The first subscription of a client counts its connection, which the others have already.
+    subscription = max(0.0, crowd["bytes_per_subscriber"] - crowd["bytes_per_connection"])
+    subscribed = _ASKED["subscriptions"] / brokers * subscription
+    memory = measured["idle"]["before_bytes"] + index["memory_bytes"] + clients + subscribed
     return {
         "like": index["name"],
         "publishing": publishing,
-        "brokers": brokers,
-        "busy": busy(brokers),
-        "fewer": brokers - 1,
-        "busier": busy(brokers - 1),
+        "enough": told.format(brokers=brokers, busy=busy(brokers), fewer=brokers - 1, busier=busy(brokers - 1)),
+        "clients": each,
+        "connections_mib": clients / _MIB,
         "mib": ceil(memory / _MIB),
         "limit": ceil(2 * memory / _MIB / 64) * 64,
     }
