@@ -48,6 +48,10 @@ TICKED = (*_LOAD, *_MEANS, *_PEAKS, "cpu_us", "tap_lost")
 """The numbers of a tick."""
 
 
+_REASON, _REASONS, _OTHERS = 64, 64, "others"
+"""Characters of a reason, how many are told, and what the others are called."""
+
+
 class Sum(NamedTuple):
     """Of the facts of one window that are alike in all of these."""
 
@@ -110,7 +114,7 @@ class _Totals:
         if one.kind == TICK:
             self._add_ticks(one)
         elif one.kind == DROPS and one.why is not None:
-            self._drops[one.why] += one.numbers[0] or 0
+            self._drops[one.why[:_REASON]] += one.numbers[0] or 0
         elif one.kind not in SET_ASIDE or one.why not in TICKED[1:]:  # a tick that was set aside counts once
             self._add_rows(one)
 
@@ -175,7 +179,7 @@ class _Totals:
             "completeness": _share(reached, made),
             "dropped": count("dropped"),
             **{f"all_{name}": ticked[name] for name in _LOAD},
-            "all_drops": {why: _bounded(self._drops[why]) for why in sorted(self._drops)},
+            "all_drops": self._reasons(),
             "matches_per_event": _share(ticked["matches"], ticked["published"]),
             "bytes_per_delivery": _share(ticked["bytes_out"], ticked["delivered"]),
             **{name: self._mean(name) for name in _MEANS},
@@ -196,6 +200,14 @@ class _Totals:
     def _mean(self, name: str) -> float | None:
         """Over a broker's ticks; of a cluster, the sum over its brokers."""
         return round(fsum(self._means[name]), 3) if name in self._means else None
+
+    def _reasons(self) -> dict[str, int]:
+        """Brokers know few; of nonsense only the largest are told, for a message has an end."""
+        largest = sorted(self._drops, key=lambda why: (-self._drops[why], why))
+        found = {why: self._drops[why] for why in sorted(largest[:_REASONS])}
+        if others := sum(self._drops[why] for why in largest[_REASONS:]):
+            found[_OTHERS] = others
+        return {why: _bounded(many) for why, many in found.items()}
 
     def _percentiles(self) -> dict[str, float | None]:
         ranked = sorted(self._cells.items())

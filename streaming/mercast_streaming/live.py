@@ -13,6 +13,7 @@ arrived; deliveries are in the window in which they were made, so that slow ones
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import time_ns
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mercast.protocol.columns import VERSION
+from mercast_streaming.checkpoint import begin
 from mercast_streaming.figures import (
     AHEAD,
     CELLS,
@@ -38,7 +40,7 @@ from mercast_streaming.figures import (
     figures,
     key_json,
 )  # fmt: skip
-from mercast_streaming.schema import CORRUPT, laid_out, message_schema
+from mercast_streaming.schema import CORRUPT, laid_out, message_schema, too_much
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Setting:
     once: bool = False
     """Go through what there is, and end."""
     most: int | None = None
-    """Messages in a batch. Best without a limit: a batch that ends sooner in one partition than in another may move the
-    watermark past what still waits there."""
+    """Messages in a batch, for a backlog that memory cannot hold. Best without a limit: a batch that ends sooner in one
+    partition than in another may move the watermark past what still waits there."""
     kafka_options: Mapping[str, str] = field(default_factory=dict)
     """Of Kafka's clients, such as security.protocol."""
 
@@ -76,20 +78,18 @@ class Setting:
 class Fact(NamedTuple):
     """How rows of one kind become facts."""
 
-    rows: str
     when: str
     """The column that places it in a window."""
-    other: str | None = None
+    other: str
     """The other time there is."""
     copy: str | None = None
-    why: str | None = None
 
 
 FACTS = {
-    "published": Fact("published", "time", "at"),
-    "received": Fact("received", "time", "at", "copy"),
-    "delivered": Fact("delivered", "at", "time", "copy"),
-    "dropped": Fact("dropped", "time", "at", why="why"),
+    "published": Fact("time", "at"),
+    "received": Fact("time", "at", "copy"),
+    "delivered": Fact("at", "time", "copy"),
+    "dropped": Fact("time", "at"),
 }
 """By kind, those of rows about events; `NUMBERS` has the numbers of each."""
 
@@ -101,7 +101,7 @@ _BROKER = {"strategy": "string", "cluster": "string", "broker": "bigint"}
 def _columns(kind: str) -> dict[str, str]:
     """Of the rows that facts of this kind are made of, by what they become."""
     fact = FACTS[kind]
-    named = {"when": fact.when, "other": fact.other, "copy": fact.copy, "why": fact.why}
+    named = {"when": fact.when, "other": fact.other, "copy": fact.copy}
     if kind != "delivered":  # whose number is the latency, worked out later
         named |= dict(zip(_NUMBERS, NUMBERS[kind], strict=False))
     return {name: column for name, column in named.items() if column}
@@ -110,12 +110,15 @@ def _columns(kind: str) -> dict[str, str]:
 _SAMPLE = 200
 """Characters of a message that could not be read."""
 
+_NAME = 256
+"""Characters of a name at most."""
+
 _SECOND = 1_000_000
 
 _WATERMARK = "spark.watermarkDelayMs"
 """By this word in a column's metadata Spark knows that groups of it close as the watermark passes."""
 
-_READ = {fact.rows: {*_columns(kind).values()} for kind, fact in FACTS.items()} | {TICK: {"at", "dropped", *TICKED}}
+_READ = {kind: {*_columns(kind).values()} for kind in FACTS} | {TICK: {"at", "dropped", *TICKED}}
 MESSAGE = message_schema(_READ)
 
 
@@ -129,7 +132,9 @@ def messages(taps: DataFrame) -> DataFrame:
     problem = F.when(F.col(f"message.{CORRUPT}").isNotNull(), MALFORMED)
     for name in ("version", *_BROKER):
         problem = problem.when(F.col(f"message.{name}").isNull(), MALFORMED)
-    problem = problem.when(F.col("message.version") > VERSION, NEWER)
+    for name in ("strategy", "cluster"):  # they stand in every key
+        problem = problem.when(F.length(f"message.{name}") > _NAME, MALFORMED)
+    problem = problem.when(F.col("message.version") > VERSION, NEWER).when(too_much("message", _READ), MALFORMED)
     message = taps.select(F.unix_micros("timestamp").alias("kafka_time"), text.alias("text"), read)
     message = message.withColumn("problem", problem)
     sample = F.when(F.col("problem").isNotNull(), F.substring("text", 1, _SAMPLE)).alias("sample")
@@ -143,14 +148,14 @@ def timed(message: DataFrame, watermark: int) -> DataFrame:
     """The watermark follows the latest time in each message, never ahead of Kafka's clock: so a fast clock makes nobody
     late, and what cannot be read moves nothing. By messages, since Spark would copy each row to look at its time."""
     latest = F.greatest(*(F.array_max(f"{kind}.at") for kind in _READ))
-    known = F.coalesce(F.least(latest, "kafka_time"), F.lit(0))
+    known = F.when(latest.isNotNull(), F.least(latest, "kafka_time")).otherwise(0)
     return message.withColumn("latest", F.timestamp_micros(known)).withWatermark("latest", f"{watermark} seconds")
 
 
 def facts(message: DataFrame, watermark: int, ahead: int) -> DataFrame:
     """One for each row of the messages, and one for each message with a problem."""
     kinds = [_packed(kind, _arrays(kind)) for kind in FACTS]
-    kinds += [_packed(TICK, _ticks()), _packed(DROPS, _drops())]
+    kinds += [_packed(TICK, _ticks()), _packed(DROPS, _drops(ahead))]
     now = F.array("kafka_time")
     kinds += [_packed(name, {"when": F.when(F.col("problem") == name, now)}) for name in (MALFORMED, NEWER)]
     head = ("kafka_time", "who")
@@ -163,7 +168,7 @@ def facts(message: DataFrame, watermark: int, ahead: int) -> DataFrame:
 
 
 def _arrays(kind: str) -> dict[str, Column]:
-    return {name: F.col(f"{FACTS[kind].rows}.{column}") for name, column in _columns(kind).items()}
+    return {name: F.col(f"{kind}.{column}") for name, column in _columns(kind).items()}
 
 
 def _ticks() -> dict[str, Column]:
@@ -180,14 +185,22 @@ def _ticks() -> dict[str, Column]:
     }
 
 
-def _drops() -> dict[str, Column]:
-    """Of a tick's object from reason to count: a fact for each reason."""
-    ticks = F.arrays_zip(F.col("tick.at"), F.col("tick.dropped"))
+def _drops(ahead: int) -> dict[str, Column]:
+    """Of a tick's object from reason to count: a fact for each reason, unless the tick is to be set aside."""
+
+    def counts(tick: Column) -> Column:
+        return (tick["at"] >= 0) & ~_too_early(tick["at"], ahead) & tick["dropped"].isNotNull()
+
+    ticks = F.filter(F.arrays_zip(F.col("tick.at"), F.col("tick.dropped")), counts)
     return {
         "when": F.flatten(F.transform(ticks, lambda tick: F.array_repeat(tick["at"], F.size(tick["dropped"])))),
-        "why": F.flatten(F.transform("tick.dropped", F.map_keys)),
-        _NUMBERS[0]: F.flatten(F.transform("tick.dropped", F.map_values)),
+        "why": F.flatten(F.transform(ticks, lambda tick: F.map_keys(tick["dropped"]))),
+        _NUMBERS[0]: F.flatten(F.transform(ticks, lambda tick: F.map_values(tick["dropped"]))),
     }
+
+
+def _too_early(when: Column, ahead: int) -> Column:
+    return when > F.col("kafka_time") + ahead * _SECOND
 
 
 def _packed(kind: str, arrays: dict[str, Column]) -> Column:
@@ -205,7 +218,7 @@ def _placed(row: DataFrame, watermark: int, ahead: int) -> DataFrame:
     kind, when, other, now = F.col("kind"), F.col("when"), F.col("other"), F.col("kafka_time")
     delivered = kind == _NUMBER_OF["delivered"]
     malformed = when.isNull() | (when < 0)
-    too_early = when > now + ahead * _SECOND
+    too_early = _too_early(when, ahead)
     too_late = ~delivered & (other - when > watermark * _SECOND)
     cases = [(malformed, MALFORMED, now), (too_early, AHEAD, now), (too_late, LATE, F.least(other, now))]
     placed_kind, placed_when = kind, when
@@ -260,13 +273,19 @@ state to write in every batch, which takes longer than to add the sums up."""
 def start(
     spark: SparkSession, setting: Setting, see: Callable[[list[Figures]], None] = lambda _: None
 ) -> StreamingQuery:
-    """Runs until it is stopped; `see` is given the figures of windows that have closed, once they are written."""
+    """Runs until it is stopped; `see` is given the figures of windows that have closed, once they are written.
+
+    A job that begins amid a window would tell a part of it for the whole: it begins with the next one.
+    """
+    now = 0 if setting.beginning == "earliest" else time_ns() // 1_000
+    since = begin(spark, setting.checkpoint, setting.window, now)
     problems = F.count("problem").alias("count"), F.min("sample").alias("sample")
     message = timed(messages(read_taps(spark, setting)).observe(PROBLEMS, *problems), setting.watermark)
     summed = sums(facts(message, setting.watermark, setting.ahead), setting.window)
 
     def write(batch: DataFrame, number: int) -> None:
-        closed = figures(map(Sum._make, batch.collect()), setting.window)
+        whole = (one for one in map(Sum._make, batch.collect()) if one.window >= since)
+        closed = figures(whole, setting.window)
         if closed:
             _write_topic(batch.sparkSession, closed, setting)
             _write_history(batch.sparkSession, closed, setting, number)

@@ -30,6 +30,8 @@ _MARGIN = 6.0
 _AFTERWARDS = 12.0
 """Seconds of load after all was whole again."""
 _MOST = 900
+_SOON = 8.0
+"""Seconds that a broker is away, that the page may not have missed it yet: it waits for some ticks."""
 
 
 class Fault:
@@ -55,20 +57,21 @@ class Fault:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def shown_dead(self, member: Member) -> float:
-        """Seconds until the page says that it is not up, and until it does not answer or is not ready."""
+    def was_missed(self, member: Member) -> str:
+        """When it did not answer, when it was ready again, and when the page said that it was not up: which it must
+        unless it was back soon."""
 
-        def dead(line: dict[str, Any]) -> bool:
-            return self._watch.shown(line, member) not in ("up", None)
-
-        return self._noticed(dead, f"{member.name} is dead on the page")
-
-    def not_ready(self, member: Member) -> float:
-        def gone(line: dict[str, Any]) -> bool:
+        def ready(line: dict[str, Any]) -> bool:
             said = line["brokers"][member.name]
-            return said is None or not said["readyz"]
+            return said is not None and bool(said["readyz"])
 
-        return self._noticed(gone, f"{member.name} is not ready")
+        gone = self._noticed(lambda line: not ready(line), f"{member.name} is not ready")
+        back = self.until(ready, f"{member.name} is ready again", self.began + gone)
+        looks = [line for line in self._watch.seen(self.began) if line["at"] <= self.began + back]
+        dead = [line["at"] - self.began for line in looks if self._watch.shown(line, member) not in ("up", None)]
+        assert dead or back - gone < _SOON, f"{member.name} was away for {back - gone:.0f} s, and up on the page"
+        shown = f"dead on the dashboard after {dead[0]:.1f} s" if dead else "too soon to be dead on the dashboard"
+        return f"no answer after {gone:.1f} s, ready again after {back:.1f} s, {shown}"
 
     def _noticed(self, holds: Callable[[dict[str, Any]], bool], what: str) -> float:
         at = self._watch.until(holds, self.began, what)

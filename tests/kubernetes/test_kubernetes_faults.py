@@ -34,8 +34,7 @@ def test_a_pod_is_killed(cluster, stories, member):
         # Else it would be restarted in its place: another one comes, with another address.
         force = ["--grace-period=0", "--force", "--wait=false"]
         cluster.kubectl("delete", "pod", "-n", member.cluster, member.pod, *force)
-        not_ready, dead = fault.not_ready(member), fault.shown_dead(member)
-        fault.note(f"no answer after {not_ready:.1f} s, dead on the dashboard after {dead:.1f} s; replaced")
+        fault.note(f"replaced; {fault.was_missed(member)}")
 
 
 def test_pods_are_evicted(cluster, stories):

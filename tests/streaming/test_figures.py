@@ -4,10 +4,11 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from mercast_streaming import live, synthetic
 from mercast_streaming.figures import Sum
-from mercast_streaming.schema import message_schema
+from mercast_streaming.schema import laid_out, message_schema, too_much
 
 SECOND = synthetic.SECOND
 START = synthetic.Setting.start
@@ -22,7 +23,9 @@ MOST = 2**63 - 1
 GOOD = {"time": [START], "at": [START + 100], "copy": [1], "unheard_of": ["x"]}
 BAD = [
     b"", b"{", b"[1]", b"\xff\xfe", b"null", b'{"version":1}', message("bad", broker=None),
-    message("bad", version="one"), message("bad", delivered={"time": ["soon"], "at": [START]}),
+    message("bad", version="one"), message("bad", delivered={"time": ["soon"], "at": [START]}), message("c" * 1_000),
+    message("bad", tick={"at": [START] * 100_001}),
+    message("bad", received={"runs": {"at": {"of": [1], "rows": [2**31 - 1]}}}),
 ]  # fmt: skip
 KNOWN = synthetic.make(synthetic.Setting(seconds=10, clusters={"alpha": "merc", "beta": "fbr"}))
 
@@ -36,7 +39,12 @@ MESSAGES = [
             delivered={"time": [START, START], "at": [START + 60 * SECOND, START + 7], "copy": [1, 1]},
             received={"time": [START, START - 6 * SECOND, START], "at": [START] * 3, "copy": [1, 1, 1]},
             published={"time": [None, -5, START], "at": [START] * 3, "destinations": [1, 1, MOST]},
-            tick={"at": [START + 60 * SECOND, START], "published": [5, 6], "links": [7], "dropped": [{}, {"stale": 1}]},
+            tick={
+                "at": [START + 60 * SECOND, None, START, START],
+                "published": [5, 5, 6, 1],
+                "links": [7],
+                "dropped": [{"stale": 9, "no route": 9}, {"stale": 9}, {"stale": 1}, None],
+            },
         ),
     ),
     *((START, value) for value in BAD),
@@ -54,8 +62,10 @@ MESSAGES = [
                     "copy": {"of": [1], "rows": [3]},
                 },
             },
-            received={"runs": {name: {"of": [START], "rows": [2**31 - 1]} for name in ("time", "at", "copy")}},
-            dropped={"runs": {name: {"of": [START] * 2, "rows": [2**31 - 1, -(2**31)]} for name in ("time", "at")}},
+            received={
+                "copy": [1],
+                "runs": {name: {"of": [START] * 2, "rows": [1, -(2**31)]} for name in ("time", "at")},
+            },
         ),
     ),
     (
@@ -100,10 +110,10 @@ def test_what_there_is_nothing_of_is_null(found):
 
 def test_rows_without_a_place_are_set_aside_and_counted(found):
     whole = whole_of(found, "aside")
-    assert (whole["ahead"], whole["late"], whole["malformed"]) == (2, 1, 2)
+    assert (whole["ahead"], whole["late"], whole["malformed"]) == (2, 1, 3)
     assert (whole["deliveries"], whole["receipts"], whole["published"]) == (1, 2, 1)
     assert (whole["latency_max_us"], whole["negative_latencies"], round(whole["latency_p99_us"])) == (7, 0, 7)
-    assert (whole["ticks"], whole["all_published"], whole["links"], whole["all_drops"]) == (1, 6, None, {"stale": 1})
+    assert (whole["ticks"], whole["all_published"], whole["links"], whole["all_drops"]) == (2, 7, None, {"stale": 1})
 
 
 def test_messages_that_cannot_be_read_are_counted_and_harm_nobody(found):
@@ -126,7 +136,7 @@ def test_a_window_closes_when_the_watermark_passes_its_end(spark, tmp_path):
 
     def after(row, kafka):
         """The windows that have closed, by their beginning, and how many rows they had, when this row has come."""
-        value = message("closing", tick={"at": [round(START + row * SECOND)]}).decode()
+        value = message("closing", tick={"at": [round(START + row * SECOND)]}).decode() if row is not None else "{"
         line = {"value": value, "timestamp": datetime.fromtimestamp(START / SECOND + kafka, UTC).isoformat()}
         file = tmp_path / "coming"
         file.write_text(json.dumps(line))
@@ -139,6 +149,7 @@ def test_a_window_closes_when_the_watermark_passes_its_end(spark, tmp_path):
         assert after(row=1, kafka=1) == {}
         assert after(row=7.999999, kafka=8) == {}
         assert after(row=9, kafka=7) == {}  # by a clock that is fast
+        assert after(row=None, kafka=60) == {}  # no message
         assert after(row=4, kafka=8) == {}  # later than others, but not too late
         assert after(row=8, kafka=8) == {0: 2}
         assert after(row=4, kafka=8) == {0: 2}  # too late
@@ -147,10 +158,33 @@ def test_a_window_closes_when_the_watermark_passes_its_end(spark, tmp_path):
         query.stop()
 
 
-def test_columns_in_runs_are_laid_out_but_not_beyond_what_a_message_may_have(found):
+@pytest.mark.parametrize(
+    ("said", "excess"),
+    [
+        ({"why": ["x"] * 100_000}, False),
+        ({"why": ["x"] * 100_001}, True),
+        ({"runs": {"why": {"of": ["x"], "rows": [100_000]}}}, False),
+        ({"runs": {"why": {"of": ["x", "y"], "rows": [100_000, 1]}}}, True),
+        ({"runs": {"why": {"of": ["x", "y"], "rows": [2**31 - 1, -(2**31)]}}}, True),
+        ({"runs": {"why": {"of": ["x" * 1_000], "rows": [60_000]}}}, False),
+        ({"runs": {"why": {"of": ["x" * 1_000], "rows": [70_000]}}}, True),
+    ],
+)
+def test_what_would_fill_the_memory_is_not_laid_out(spark, said, excess):
+    """A text of a thousand characters is short, until it stands for all rows of a message."""
+    read = {"dropped": ["why"]}
+    text = spark.createDataFrame([(message("x", dropped=said).decode(),)], "value string")
+    read_as = text.select(F.from_json("value", message_schema(read)).alias("message"))
+    rows = F.size(laid_out("message", "dropped", ["why"])["why"])
+    ((found, many),) = read_as.select(too_much("message", read), rows).collect()
+    assert found is excess
+    assert (many in (None, -1)) is excess
+
+
+def test_columns_in_runs_are_laid_out(found):
     row = found[START, "merc", "runs", None]
     assert (row["deliveries"], row["latency_max_us"]) == (3, 8)
-    assert (row["receipts"], row["dropped"]) == (0, 0)
+    assert row["receipts"] == 1
 
 
 def test_the_schema_is_made_from_the_definition():

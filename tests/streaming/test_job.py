@@ -1,12 +1,15 @@
 """The job, from a real Kafka to Parquet and back to Kafka: whole, and after a failure."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
+import pytest
 from in_kafka import figures_in, got, make_topics, put
 from system.live import until
 from written import by_key, history_in, known_windows
 
 from mercast_streaming import live, synthetic
+from mercast_streaming.checkpoint import CheckpointError, begin
 from mercast_streaming.synthetic import Message, Setting
 
 PATIENCE = 600.0
@@ -43,6 +46,8 @@ def test_figures_are_right_and_a_batch_that_fails_is_replayed(spark, kafka, tmp_
             for progress in query.recentProgress
         )
     assert synthetic.differences(known_windows(seen), taps.known) == []
+    with pytest.raises(CheckpointError, match="begun with windows of 5 s: go on with --window 5"):
+        live.start(spark, replace(setting, window=10))
     history = history_in(setting.history)
     assert len(history) == len(set(map(synthetic.key_of, history)))
     assert synthetic.differences(known_windows(by_key(history)), taps.known) == []
@@ -50,6 +55,13 @@ def test_figures_are_right_and_a_batch_that_fails_is_replayed(spark, kafka, tmp_
     assert sorted(after[len(before) : 2 * len(before)]) == sorted(before)  # the batch that failed, again
     assert synthetic.differences(known_windows(figures_in(value for _, value in after)), taps.known) == []
     assert sum(row["malformed"] for row in history if row["cluster"] is None) == 1
+
+
+def test_a_checkpoint_keeps_since_when_windows_are_told(spark, tmp_path):
+    """However often it is gone on from: whatever is told of a window is told again alike."""
+    place = f"file://{tmp_path}/checkpoint/"
+    assert [begin(spark, place, 5, since) for since in (7, 8, 0)] == [7, 7, 7]
+    assert begin(spark, str(tmp_path / "other"), 10, 0) == 0
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from rich.live import Live
 from mercast.cli.local import interruptible
 from mercast.cli.with_spark import pairs, started, tell
 from mercast.kafka import KafkaError
+from mercast_streaming.checkpoint import CheckpointError
 from mercast_streaming.figures import Figures, as_json
 from mercast_streaming.live import PROBLEMS, SPARK, Setting, start
 from mercast_streaming.show import Newest
@@ -42,6 +43,7 @@ def metrics(
     beginning: Annotated[Literal["latest", "earliest"], Parameter(name=["--from"])] = "latest",
     every: float = 0.5,
     once: bool = False,
+    most: int | None = None,
     store: Literal["hdfs", "rocksdb"] = "hdfs",
     master: str = "local[2]",
     conf: Pairs = [],  # noqa: B006 - never changed
@@ -74,6 +76,9 @@ def metrics(
         Seconds from batch to batch.
     once
         Go through what Kafka has, from the checkpoint on, and end; windows that are not closed wait for the next run.
+    most
+        Messages in a batch, for a backlog that does not fit into memory; rows may come too late then, which the log
+        tells. Without it, a batch is all there is.
     store
         Where Spark keeps its state: on the heap, or in RocksDB for what the heap cannot hold. Both copy it to the
         checkpoint.
@@ -88,6 +93,8 @@ def metrics(
     """
     if min(window, watermark + 1, ahead + 1) < 1 or every < 0:
         _stop("--window must be at least 1 s, and --watermark, --ahead and --every not negative")
+    if most is not None and most < 1:
+        _stop("--most must be at least 1")
     spark_settings, kafka_settings = pairs("--conf", conf, _stop), pairs("--kafka-conf", kafka_conf, _stop)
     try:
         with ExitStack() as ends:
@@ -95,7 +102,7 @@ def metrics(
             place = checkpoint or ends.enter_context(TemporaryDirectory(prefix="mercast-metrics-"))
             setting = Setting(
                 kafka=kafka, checkpoint=place, history=history, taps=f"{prefix}.taps", metrics=f"{prefix}.metrics",
-                window=window, watermark=watermark, ahead=ahead, beginning=beginning, every=every, once=once,
+                window=window, watermark=watermark, ahead=ahead, beginning=beginning, every=every, once=once, most=most,
                 kafka_options=kafka_settings,
             )  # fmt: skip
             if not kafka_settings:  # which are in Spark's words, not in ours
@@ -103,7 +110,7 @@ def metrics(
             spark = started(master, store=store, conf=SPARK | spark_settings, name="mercast metrics")
             ends.callback(spark.stop)
             _run(spark, setting, brokers, ends)
-    except (KafkaError, SparkError) as error:
+    except (KafkaError, SparkError, CheckpointError) as error:
         _stop(str(error))
     except KeyboardInterrupt:
         pass
@@ -178,13 +185,16 @@ def _stopped() -> Event:
 
 
 def _tell_problems(progress: list[Any], told: int) -> int:
-    """A sample of what could not be read in each batch since."""
+    """What each batch since could not read, and what came too late to be in any figure."""
     for batch in progress:
         if batch.batchId > told:
             told = batch.batchId
             problems = batch.observedMetrics.get(PROBLEMS)
             if problems is not None and problems["count"]:
                 log.warning("unreadable tap messages: %d, such as %s", problems["count"], problems["sample"])
+            late = sum(state.numRowsDroppedByWatermark for state in batch.stateOperators)
+            if late:
+                log.warning("rows came after their windows had closed, and are in no figure: %d kinds of them", late)
     return told
 
 

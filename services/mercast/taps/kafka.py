@@ -6,12 +6,11 @@ from time import monotonic
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
 
 from mercast.taps.connecting import connection
 from mercast.taps.settings import TapSettings
 from mercast.taps.shipper import Parcel, Shipper
-from mercast.taps.topics import TopicError, make_topics
+from mercast.taps.topics import make_topics
 
 _AGAIN = 1.0
 """Seconds between two tries to connect."""
@@ -35,7 +34,7 @@ class KafkaShipper(Shipper):
         while True:
             try:
                 await self._connect_and_ship()
-            except (TimeoutError, KafkaError, TopicError, OSError) as error:
+            except Exception as error:  # Kafka's, the network's, or of a kind that nobody foresaw: it may pass
                 self.tell(False, str(error) or type(error).__name__)
             await asyncio.sleep(_AGAIN)
 

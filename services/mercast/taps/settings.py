@@ -7,6 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 from mercast.protocol.tap_messages import ALL, Held
 
+_PORTS = range(1, 1 << 16)
+
 Compression: TypeAlias = Literal["none", "gzip", "lz4"]
 
 
@@ -71,7 +73,7 @@ def check_where(text: str) -> Where:
     if parts.scheme == "kafka" and parts.netloc and parts.path in ("", "/"):
         for server in parts.netloc.split(","):
             host, _, port = server.rpartition(":")
-            if not host or not port.isdigit():
+            if not all(host.split(".")) or not port.isdigit() or int(port) not in _PORTS:
                 raise ValueError(f"{server!r} names no host and port: write kafka://host:9092")
         return Where("kafka", parts.netloc, "")
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):

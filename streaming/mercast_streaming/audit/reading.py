@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from mercast.protocol.columns import CONTROL_ROWS, VERSION
-from mercast_streaming.schema import CORRUPT, laid_out, message_schema
+from mercast_streaming.schema import CORRUPT, laid_out, message_schema, too_much
 
 EVENT = ("event_broker", "event_incarnation", "event_sequence")
 BROKER = ("broker", "incarnation")
@@ -67,7 +67,8 @@ def parsed(source: DataFrame) -> DataFrame:
     found = source.select(F.col("topic").endswith(".control").alias("control"), "partition", read.alias("message"))
     header = [f"message.{name}" for name in (*BROKER, "cluster", "version", "first", "count", CORRUPT)]
     kinds = (laid_out("message", kind, names).alias(kind) for kind, names in _READ.items())
-    found = found.select("control", "partition", F.struct(*header, *kinds).alias("message"))
+    excess = too_much("message", _READ).alias("excess")
+    found = found.select("control", "partition", F.struct(*header, excess, *kinds).alias("message"))
     nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
     at = F.concat(*(F.coalesce(F.col(f"message.{kind}.at"), nothing) for kind in _READ))
     lost = F.exists("message.tick.tap_lost", lambda lost: lost > 0)
@@ -86,7 +87,7 @@ def _readable() -> Column:
     known = F.col("message.version") <= VERSION
     for name in (*BROKER, "first", "count"):
         known &= F.col(f"message.{name}").isNotNull()
-    return F.coalesce(known & F.col(f"message.{CORRUPT}").isNull(), F.lit(False))
+    return F.coalesce(known & F.col(f"message.{CORRUPT}").isNull() & ~F.col("message.excess"), F.lit(False))
 
 
 def rows(messages: DataFrame, kind: str, *columns: str) -> DataFrame:
