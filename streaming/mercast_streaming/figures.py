@@ -264,5 +264,5 @@ def as_json(row: Figures) -> str:
 
 def key_json(row: Figures) -> str:
     """What the row is about: window, strategy, cluster and, if it is not of the whole cluster, broker."""
-    names = ("window_start", "strategy", "cluster", "broker")
+    names = ("window_start", "window_end", "strategy", "cluster", "broker")
     return as_json({name: row[name] for name in names if row[name] is not None})

@@ -4,26 +4,34 @@ from dataclasses import replace
 
 import pytest
 
-from mercast.content import Declaration, Event, EventId, Filter
+from mercast.content import Advertisement, Declaration, Event, EventId, Filter
 from mercast.content.errors import ContentError
 from mercast.content.event import check_event
 from mercast.limits import DEFAULTS, Limits
-from mercast.protocol.effects import Answer, Settled
+from mercast.overlay.channel import NO_STREAM
+from mercast.overlay.split import CARRY, pack
+from mercast.protocol.effects import Answer, Send, Settled
+from mercast.protocol.messages import Carried, Complete, Control, Forward, Local, Packet, Put, Record
 from mercast.protocol.stimuli import (
     Advertise,
     Batch,
     Declare,
     Leave,
     Publish,
+    Received,
     Subscribe,
     Tick,
     Unadvertise,
     Unsubscribe,
 )
 from mercast.routing.destination.ddbr import DDBR
+from mercast.routing.destination.merc import MERC
 from mercast.routing.settings import Settings
+from mercast.sim.converged import converge
 from mercast.sim.costs import Given
 from mercast.sim.simulator import Simulator
+from mercast.wire.door import MOST_CROSSED, check_message
+from mercast.wire.events import decode_packet, encode_packet
 
 
 def answers(core, stimulus):
@@ -63,6 +71,36 @@ def test_every_request_is_answered_under_its_own_number():
     refused = answers(core, Batch(tuple(asked._replace(request=-asked.request) for asked in ASKED)))
     assert [answer[:2] for answer in refused] == [("c", -number) for number in range(1, 6)]
     assert all("number requests upwards from 1" in answer.refused for answer in refused)
+
+
+@pytest.mark.parametrize("crossed", [MOST_CROSSED - 1, MOST_CROSSED])
+def test_an_edge_passes_on_nothing_that_the_next_one_would_refuse(crossed):
+    """A peer has made up where an advertisement has been, and an event."""
+    clusters, further = tuple(range(1000, 1000 + crossed)), crossed < MOST_CROSSED
+    edge = MERC(100, 1, Settings(clusters=(1, 2)))
+    records = [Record(peer, 1, 1, (cluster,), ((100, 1),)) for peer, cluster in ((10, 1), (20, 2))]
+    edge.begin_with(0.0, {10: 1}, records[:1], ({20: 1}, records[1:]))
+    put = Put(Carried((77, Local("p", 1)), clusters), Advertisement("quote"))
+    told = edge.handle(0.1, Received(10, (Control(10, 100, 0, (1, 1), 1, (Complete(), put), NO_STREAM, 0, ()),)))
+    brought = [item for message in _of(told, Control) for item in message.items if isinstance(item, Put)]
+    assert [item.key.crossed for item in brought] == [(*clusters, 1)] * further
+    for message in _of(told, Control):
+        check_message(message)
+
+    homes = {10: (1,), 20: (2,), 100: (1, 2)}
+    simulator = Simulator(lambda broker, incarnation: MERC(broker, incarnation, Settings(clusters=homes[broker])))
+    asked = [(10, Advertise("p", 1, "quote", Filter())), (20, Subscribe("s", 1, None, Filter()))]
+    converge(simulator, [(10, 100), (20, 100)], asked)
+    packet = Packet(Event(EventId(78, 1, 1), "quote", {}, 0, "p"), False, clusters)
+    forward = Forward(pack((CARRY | 100,)), 1, (packet,))
+    sent = simulator.brokers[100].handle(simulator.now, Received(10, (forward,)))
+    carried = [packet for message in _of(sent, Forward) for packet in message.packets]
+    assert [decode_packet(encode_packet(one)).crossed for one in carried] == [(*clusters, 1)] * further
+
+
+def _of(effects, kind):
+    sent = (message for effect in effects if isinstance(effect, Send) for message in effect.messages)
+    return [message for message in sent if isinstance(message, kind)]
 
 
 def test_a_publish_does_not_replace_an_advertisement():

@@ -76,7 +76,11 @@ class Circles:
         return due, Counter(got)
 
 
-@pytest.mark.parametrize("seed", range(10))
+BY_TWO_WAYS = (209, 218, 240)
+"""Here an event comes to an edge by one way after another, and each leads to somebody whom the other does not."""
+
+
+@pytest.mark.parametrize("seed", [*range(10), *BY_TWO_WAYS])
 def test_a_type_goes_by_the_best_way_that_lets_it_through_whatever_else_is_advertised(seed):
     due, got = Circles(seed).play()
     assert due == got
@@ -121,6 +125,21 @@ def test_a_subscription_is_told_where_one_type_is_advertised_though_its_way_for_
         simulator.do(broker, Publish("p", 2, type, {}, 0))
     simulator.run(2)
     assert sorted(one.event.type for one in simulator.deliveries) == ["Q", "T"]
+
+
+def test_edges_that_share_two_clusters_of_three_send_copies_of_which_one_is_taken():
+    """Events of 1 go to 3 by one edge, to 4 by the other, and both bring them to 2: an entry does not say where to."""
+    homes = {10: (1,), 20: (2,), 30: (3,), 40: (4,), 100: (1, 2, 3), 101: (1, 2, 4)}
+    links = [(10 * cluster, edge) for edge in (100, 101) for cluster in homes[edge]]
+    simulator = Simulator(lambda broker, incarnation: MERC(broker, incarnation, Settings(clusters=homes[broker])))
+    subscribed = [(10 * cluster, Subscribe("s", 1, None, Filter())) for cluster in (2, 3, 4)]
+    converge(simulator, links, [(10, Advertise("p", 1, "quote", Filter())), *subscribed])
+    simulator.do(10, Publish("p", 2, "quote", {}, 0))
+    simulator.run(2)
+    assert sorted(one.broker for one in simulator.deliveries) == [20, 30, 40]
+    assert {broker: dict(core.dropped) for broker, core in simulator.brokers.items() if core.dropped} == {
+        20: {"repeat": 1}
+    }
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -114,7 +114,8 @@ def test_a_key_names_the_broker_or_the_cluster(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
-    head = '{"window_start":"2026-01-01T00:00:00Z","strategy":"merc","cluster":"alpha"'
+    window = '"window_start":"2026-01-01T00:00:00Z","window_end":"2026-01-01T00:00:05Z"'
+    head = f'{{{window},"strategy":"merc","cluster":"alpha"'
     assert (key_json(whole), key_json(broker)) == (head + "}", head + ',"broker":1}')
     assert orjson.loads(as_json(whole))["broker"] is None
 

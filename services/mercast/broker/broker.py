@@ -190,16 +190,22 @@ class Broker:
         try:
             effects = self.core.handle(now, stimulus)
         except Exception:  # a defect of ours: what can go on goes on
-            self.counters.defects += 1
-            log.exception("defect", stimulus=type(stimulus).__name__)
+            self._tell_defect(stimulus)
             self._write_down(now, stimulus, [])
             return
-        if self.core.declared.changes != self._types_known:
-            self._types_known = self.core.declared.changes
-            self.types_changed()
-        self._carry_out(effects)
+        try:
+            if self.core.declared.changes != self._types_known:
+                self._types_known = self.core.declared.changes
+                self.types_changed()
+            self._carry_out(effects)
+        except Exception:  # likewise
+            self._tell_defect(stimulus)
         self._set_timer()
         self._write_down(now, stimulus, effects)
+
+    def _tell_defect(self, stimulus: Stimulus) -> None:
+        self.counters.defects += 1
+        log.exception("defect", stimulus=type(stimulus).__name__)
 
     def _write_down(self, now: float, stimulus: Stimulus, effects: list[Effect]) -> None:
         if self._record is not None:

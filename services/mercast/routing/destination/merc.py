@@ -32,6 +32,7 @@ from mercast.routing.destination.place import Place
 from mercast.routing.destination.tellings import Crossed, Telling, Tellings, Way, order
 from mercast.routing.lists import ListRouting
 from mercast.routing.settings import Settings
+from mercast.wire.door import MOST_CROSSED
 
 HOME = 0
 """The place where clients are."""
@@ -270,6 +271,8 @@ class MERC(ListRouting):
         for place in self._others(into):
             told = place.advertisements if advertisement else place.subscriptions
             for way in place.within_reach(told, origin, into.number):
+                if len(way.crossed) == MOST_CROSSED:  # made up: nobody could be told of one more
+                    continue
                 if not advertisement or self._some_may_cross(place, into, way.value.type):
                     ways.append(way._replace(crossed=(*way.crossed, place.number)))
         ways.sort(key=lambda way: order(way.crossed))
@@ -389,7 +392,7 @@ class MERC(ListRouting):
 
     def _is_way(self, place: Place, into: Place, broker: int, type: str, crossed: Crossed) -> bool:
         """Whether events of a type, published at a broker, may go into a cluster, and come there this way."""
-        if into.number in crossed or not self._may_cross(place, into, type):
+        if into.number in crossed or len(crossed) == MOST_CROSSED or not self._may_cross(place, into, type):
             return False
         ways = into.ways.come_by(broker, self.types.lineage(type))
         return not ways or (*crossed, place.number) in ways
