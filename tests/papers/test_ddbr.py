@@ -33,9 +33,11 @@ DIFFER = {
     "A5": [
         "MERC, one link into each cluster, 50% interested",
         "MERC, 10 links in the backbone, 50% interested",
-    ]
+    ],
+    "A8": ["MERC, that of edges counted twice"],
 }
-"""Where the paper does not say which links there are, other readings stand beside the one that matches."""
+"""Where the paper does not say which links there are, or what is counted, other readings stand beside the one that
+matches."""
 
 WITH_MERC = {"A3", "A4", "A5", "A6", "A8", "A13", "A14", "A16"}
 
