@@ -39,10 +39,10 @@ class Release:
         self._helm("test", "--timeout=3m")
 
     def uninstall(self) -> None:
-        """Pods may still be leaving when Helm is done."""
+        """Pods may still be leaving when Helm is done; that of the audits stays."""
         self._helm("uninstall", "--wait", "--ignore-not-found", "--timeout=3m")
         for namespace in self.namespaces:
-            ours = ["-l", "app.kubernetes.io/instance=mercast", "--timeout=120s"]
+            ours = ["-l", "app.kubernetes.io/instance=mercast,mercast/role!=audit", "--timeout=120s"]
             self.cluster.kubectl("wait", "--for=delete", "pod", "-n", namespace, *ours)
 
     def _helm(self, verb: str, *words: str, given: Any = None) -> str:
