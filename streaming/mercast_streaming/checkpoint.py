@@ -5,26 +5,35 @@ Spark's own state has windows by their ends only, and would take them for those 
 
 from pyspark.sql import SparkSession
 
-_PLACE = "mercast"
-
 
 class CheckpointError(Exception):
     """A checkpoint cannot be gone on from like this."""
 
 
-def begin(spark: SparkSession, checkpoint: str, window: int, since: int) -> int:
-    """Since when windows are told, in microseconds: from now, or as it was said when the checkpoint was begun."""
-    jvm = spark._jvm
-    assert jvm is not None
-    place = jvm.org.apache.hadoop.fs.Path(f"{checkpoint.rstrip('/')}/{_PLACE}")
-    files = place.getFileSystem(spark._jsc.hadoopConfiguration())
-    for found in files.listStatus(place) if files.exists(place) else ():
-        begun = dict(part.split("=") for part in found.getPath().getName().split(","))
-        if int(begun["window"]) != window:
-            raise CheckpointError(
-                f"the checkpoint {checkpoint} was begun with windows of {begun['window']} s: "
-                f"go on with --window {begun['window']}, or name another folder"
-            )
-        return int(begun["since"])
-    files.mkdirs(jvm.org.apache.hadoop.fs.Path(place, f"window={window},since={since}"))
-    return since
+class Checkpoint:
+    def __init__(self, spark: SparkSession, folder: str, window: int) -> None:
+        """CheckpointError if it is of windows of another length."""
+        jvm = spark._jvm
+        assert jvm is not None
+        self._path, self._window = jvm.org.apache.hadoop.fs.Path, window
+        self._place = self._path(f"{folder.rstrip('/')}/mercast")
+        self._files = self._place.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._since: int | None = None
+        if self._files.exists(self._place):
+            (found,) = self._files.listStatus(self._place)
+            begun = dict(part.split("=") for part in found.getPath().getName().split(","))
+            if int(begun["window"]) != window:
+                raise CheckpointError(
+                    f"the checkpoint {folder} was begun with windows of {begun['window']} s: "
+                    f"go on with --window {begun['window']}, or name another folder"
+                )
+            self._since = int(begun["since"])
+        elif self._files.exists(self._path(f"{folder.rstrip('/')}/offsets")):
+            self._since = 0  # it was begun, but had come to no batch
+
+    def since(self, now: int) -> int:
+        """From when on windows are told, in microseconds: now, or as it was said the first time."""
+        if self._since is None:
+            self._files.mkdirs(self._path(self._place, f"window={self._window},since={now}"))
+            self._since = now
+        return self._since

@@ -206,7 +206,7 @@ class _Totals:
         largest = sorted(self._drops, key=lambda why: (-self._drops[why], why))
         found = {why: self._drops[why] for why in sorted(largest[:_REASONS])}
         if others := sum(self._drops[why] for why in largest[_REASONS:]):
-            found[_OTHERS] = others
+            found[_OTHERS] = found.get(_OTHERS, 0) + others
         return {why: _bounded(many) for why, many in found.items()}
 
     def _percentiles(self) -> dict[str, float | None]:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mercast.protocol.columns import VERSION
-from mercast_streaming.checkpoint import begin
+from mercast_streaming.checkpoint import Checkpoint
 from mercast_streaming.figures import (
     AHEAD,
     CELLS,
@@ -275,15 +275,16 @@ def start(
 ) -> StreamingQuery:
     """Runs until it is stopped; `see` is given the figures of windows that have closed, once they are written.
 
-    A job that begins amid a window would tell a part of it for the whole: it begins with the next one.
+    A job that begins amid a window would tell a part of it for the whole: it begins with the next one, as seen when the
+    first batch is there, for by then it is known where Kafka's topic is read from.
     """
-    now = 0 if setting.beginning == "earliest" else time_ns() // 1_000
-    since = begin(spark, setting.checkpoint, setting.window, now)
+    kept = Checkpoint(spark, setting.checkpoint, setting.window)
     problems = F.count("problem").alias("count"), F.min("sample").alias("sample")
     message = timed(messages(read_taps(spark, setting)).observe(PROBLEMS, *problems), setting.watermark)
     summed = sums(facts(message, setting.watermark, setting.ahead), setting.window)
 
     def write(batch: DataFrame, number: int) -> None:
+        since = kept.since(0 if setting.beginning == "earliest" else time_ns() // 1_000)
         whole = (one for one in map(Sum._make, batch.collect()) if one.window >= since)
         closed = figures(whole, setting.window)
         if closed:

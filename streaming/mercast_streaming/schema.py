@@ -46,34 +46,32 @@ def _runs(values: T.ArrayType) -> T.StructType:
 
 
 def laid_out(message: str, kind: str, names: Iterable[str]) -> Column:
-    """Rows of a kind as arrays of the same length, whichever of them were written as runs; null if there are none, or
-    if they are too much (`too_much`)."""
-    rows, names = f"{message}.{kind}", list(names)
+    """Rows of a kind as arrays of the same length, whichever of them were written as runs; null if there are none. Only
+    for messages that are not `too_much`."""
+    rows = f"{message}.{kind}"
     if kind not in EVENT_ROWS:
-        return F.when(~_any_too_much(rows, kind, names), F.col(rows))
+        return F.col(rows)
     struct = F.struct(*(_column(rows, name).alias(name) for name in names))
-    return F.when(F.col(rows).isNotNull() & ~_any_too_much(rows, kind, names), struct)
+    return F.when(F.col(rows).isNotNull(), struct)
 
 
 def too_much(message: str, read: Mapping[str, Iterable[str]]) -> Column:
-    """Whether some rows say that they are more than a message may have: laid out, they might fill the memory."""
-    return reduce(Column.__or__, (_any_too_much(f"{message}.{kind}", kind, names) for kind, names in read.items()))
+    """Whether a column says what no message may have: laid out, it might fill the memory."""
+    every = (_too_much(f"{message}.{kind}", kind, name) for kind, names in read.items() for name in names)
+    return F.coalesce(reduce(Column.__or__, every), F.lit(False))
 
 
-def _any_too_much(rows: str, kind: str, names: Iterable[str]) -> Column:
-    kinds = {column.name: column.kind for column in COLUMNS[kind]}
-    return reduce(Column.__or__, (_too_much(rows, kind in EVENT_ROWS, name, kinds[name]) for name in names))
-
-
-def _too_much(rows: str, has_runs: bool, name: str, kind: Kind) -> Column:
+def _too_much(rows: str, kind: str, name: str) -> Column:
     more = F.coalesce(F.size(f"{rows}.{name}") > MOST_ROWS, F.lit(False))
-    if not has_runs:
+    if kind not in EVENT_ROWS:
         return more
     values, counts = (F.col(f"{rows}.{RUNS}.{name}.{part}") for part in (OF, ROWS))
-    counts = F.transform(counts, lambda count: F.greatest(count, F.lit(0)).cast("bigint"))
+    (weigh,) = (_WEIGH.get(column.kind) for column in COLUMNS[kind] if column.name == name)
     found = [(counts, MOST_ROWS)]
-    if kind in _WEIGH:
-        found.append((F.zip_with(values, counts, lambda value, count: count * _WEIGH[kind](value)), MOST_LAID_OUT))
+    if weigh is not None:
+        weights = F.zip_with(values, counts, lambda value, count: count * weigh(value).cast("bigint"))
+        found.append((weights, MOST_LAID_OUT))
+    more |= F.coalesce(F.exists(counts, lambda count: count < 0), F.lit(False))
     for numbers, most in found:
         added = F.aggregate(numbers, F.lit(0).cast("bigint"), lambda before, one: before + F.coalesce(one, F.lit(0)))
         more |= F.coalesce(added > most, F.lit(False))

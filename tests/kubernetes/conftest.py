@@ -124,10 +124,12 @@ def table() -> Table:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.getoption("keyword"):
-        _TABLE.go_on()
+    tests, config = [item.nodeid for item in session.items], session.config
+    named = any(word.partition("::")[0].endswith(".py") for word in config.args)
+    if named or config.getoption("keyword") or config.getoption("markexpr"):
+        _TABLE.go_on(tests)
     else:
-        _TABLE.begin([item.nodeid for item in session.items])
+        _TABLE.begin(tests)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

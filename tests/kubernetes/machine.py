@@ -62,6 +62,7 @@ class Machine:
         except BlockingIOError:
             raise CannotBe("another run has its Kubernetes up on this machine: wait for it to end") from None
         self._clear()
+        self._made = [place for place in _PLACES if not Path(place).exists()]
         (self.folder / "log").mkdir(parents=True)
         self._process = subprocess.Popen(
             [*_UNSHARE, *_NAMESPACES, "sh", "-ec", _BEGIN, "sh", sys.executable, "-S", str(_INIT)],
@@ -87,6 +88,8 @@ class Machine:
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(self.folder / "log", kept)
         self._clear()
+        for place in self._made:
+            os.rmdir(place)
         self._lock.close()
 
     def begin(self, name: str, *command: str | Path, network: str | None = None, **environment: str) -> None:
@@ -149,9 +152,6 @@ class Machine:
                         os.rmdir(folder)
                 time.sleep(0.05)
         subprocess.run(["rm", "-rf", self.folder], check=False)  # quicker than Python's
-        for place in _PLACES:
-            with suppress(OSError):  # it is somebody else's, or never was
-                os.rmdir(place)
 
 
 def _in_network(name: str | None) -> list[str]:

@@ -30,6 +30,8 @@ _MARGIN = 6.0
 _AFTERWARDS = 12.0
 """Seconds of load after all was whole again."""
 _MOST = 900
+_LATE = 3.0
+"""Seconds that the page may be behind."""
 _SOON = 8.0
 """Seconds that a broker is away, that the page may not have missed it yet: it waits for some ticks."""
 
@@ -67,7 +69,7 @@ class Fault:
 
         gone = self._noticed(lambda line: not ready(line), f"{member.name} is not ready")
         back = self.until(ready, f"{member.name} is ready again", self.began + gone)
-        looks = [line for line in self._watch.seen(self.began) if line["at"] <= self.began + back]
+        looks = [line for line in self._watch.seen(self.began) if line["at"] <= self.began + back + _LATE]
         dead = [line["at"] - self.began for line in looks if self._watch.shown(line, member) not in ("up", None)]
         assert dead or back - gone < _SOON, f"{member.name} was away for {back - gone:.0f} s, and up on the page"
         shown = f"dead on the dashboard after {dead[0]:.1f} s" if dead else "too soon to be dead on the dashboard"
@@ -110,7 +112,8 @@ class Fault:
         """Seconds until none of these did, and the page said of none that it is up."""
 
         def gone(line: dict[str, Any]) -> bool:
-            return all(line["brokers"][one.name] is None and self._watch.shown(line, one) != "up" for one in some)
+            shown = {self._watch.shown(line, one) for one in some}
+            return not shown & {"up", None} and all(line["brokers"][one.name] is None for one in some)
 
         return self._noticed(gone, f"no answer of {', '.join(one.name for one in some)}")
 

@@ -172,7 +172,7 @@ def _restarts(cluster):
 
 
 def test_the_metrics_job_is_killed(cluster, stories):
-    """Its container begins again, and the job goes on from its checkpoint."""
+    """Its container begins again; that it goes on from its checkpoint, tests/streaming show."""
     _own(cluster)
     stories.release.upgrade({"metrics": {"enabled": True, "checkpoint": "/tmp/checkpoint"}})
     try:

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from time import time
 
 import pytest
 from in_kafka import figures_in, got, make_topics, put
@@ -9,8 +10,8 @@ from system.live import until
 from written import by_key, history_in, known_windows
 
 from mercast_streaming import live, synthetic
-from mercast_streaming.checkpoint import CheckpointError, begin
-from mercast_streaming.synthetic import Message, Setting
+from mercast_streaming.checkpoint import Checkpoint, CheckpointError
+from mercast_streaming.synthetic import SECOND, Message, Setting
 
 PATIENCE = 600.0
 
@@ -60,8 +61,31 @@ def test_figures_are_right_and_a_batch_that_fails_is_replayed(spark, kafka, tmp_
 def test_a_checkpoint_keeps_since_when_windows_are_told(spark, tmp_path):
     """However often it is gone on from: whatever is told of a window is told again alike."""
     place = f"file://{tmp_path}/checkpoint/"
-    assert [begin(spark, place, 5, since) for since in (7, 8, 0)] == [7, 7, 7]
-    assert begin(spark, str(tmp_path / "other"), 10, 0) == 0
+    assert [Checkpoint(spark, place, 5).since(now) for now in (7, 8, 0)] == [7, 7, 7]
+    assert Checkpoint(spark, str(tmp_path / "other"), 10).since(0) == 0
+    (tmp_path / "failed/offsets").mkdir(parents=True)
+    assert Checkpoint(spark, str(tmp_path / "failed"), 5).since(9) == 0
+
+
+def test_a_job_that_begins_amid_a_window_begins_with_the_next_one(spark, kafka, tmp_path):
+    """The topic is read from what comes after it has begun: some of these windows had begun by then."""
+    setting = live.Setting(
+        kafka=kafka, taps="amid.taps", metrics="amid.metrics", every=0.1, checkpoint=str(tmp_path / "checkpoint")
+    )
+    make_topics(kafka, "amid")
+    seen = {}
+    with _running(live.start(spark, setting, lambda rows: seen.update(by_key(rows)))) as query:
+        until(lambda: query.lastProgress is not None, "it reads", PATIENCE)
+        made = Setting(start=(int(time()) // 5 - 1) * 5 * SECOND, seconds=120, rate=10, clusters={"alpha": "merc"})
+        taps = synthetic.make(made)
+        put(kafka, "amid", [*taps.messages, *synthetic.ending(made)])
+        last = max(start for start, *_ in taps.known)
+        until(lambda: not query.isActive or last in {start for start, *_ in seen}, "all windows", PATIENCE)
+        assert query.exception() is None
+    since = Checkpoint(spark, setting.checkpoint, setting.window).since(0)
+    assert made.start < since
+    assert {key for key in taps.known if key[0] >= since} == seen.keys() & taps.known.keys() != set()
+    assert min(start for start, *_ in seen) >= since
 
 
 @contextmanager

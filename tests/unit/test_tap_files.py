@@ -72,13 +72,26 @@ def test_the_buffer_is_bounded():
     assert asyncio.run(put()) == (10, 10)
 
 
-@pytest.mark.parametrize("where", ["kafka://a:1", "kafka://a:1,b:2", "file:///folder"])
+@pytest.mark.parametrize("where", ["kafka://a:1", "kafka://a:1,b:2", "kafka://a.b.:1", "file:///folder"])
 def test_places(where):
     check_where(where)
 
 
 @pytest.mark.parametrize(
-    "where", ["kafka://a", "kafka://", "kafka://a:b", "file://folder", "http://a:1", "a:1", "file:"]
+    "where",
+    [
+        "kafka://a",
+        "kafka://",
+        "kafka://a:b",
+        "kafka://a:0",
+        "kafka://a:65536",
+        "kafka://a:²",
+        "kafka://a..b:1",
+        "file://folder",
+        "http://a:1",
+        "a:1",
+        "file:",
+    ],
 )
 def test_no_places(where):
     with pytest.raises(ValueError, match="kafka://host:"):

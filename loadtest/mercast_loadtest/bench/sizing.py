@@ -23,7 +23,9 @@ _ASKED = {"events": 10_000, "share": 0.2, "clients": 20_000, "subscriptions": 10
 
 _ENOUGH = (
     "{brokers} brokers then work {busy:.0%} of the time each; {fewer} would {busier:.0%}. Half is enough, for bursts "
-    "and for the absence of one. Have one more, for upgrades."
+    "and for the absence of one. Have one more, for upgrades.\n"
+    "- Each takes {mib:,} MiB, of which {connections:,.0f} are for {clients:,.0f} connections by TLS: "
+    "`brokers.resources.limits.memory={limit}Mi` leaves as much again for queues."
 )
 _NEVER_ENOUGH = (
     "No number of brokers is enough: each wants its share of all events, and {brokers:,} would still work {busy:.0%} "
@@ -87,15 +89,10 @@ def _example(measured: dict[str, Any]) -> dict[str, Any]:
     subscription = max(0.0, crowd["bytes_per_subscriber"] - crowd["bytes_per_connection"])
     subscribed = _ASKED["subscriptions"] / brokers * subscription
     memory = measured["idle"]["before_bytes"] + index["memory_bytes"] + clients + subscribed
-    return {
-        "like": index["name"],
-        "publishing": publishing,
-        "enough": told.format(brokers=brokers, busy=busy(brokers), fewer=brokers - 1, busier=busy(brokers - 1)),
-        "clients": each,
-        "connections_mib": clients / _MIB,
-        "mib": ceil(memory / _MIB),
-        "limit": ceil(2 * memory / _MIB / 64) * 64,
-    }
+    found = {"brokers": brokers, "busy": busy(brokers), "fewer": brokers - 1, "busier": busy(brokers - 1)}
+    found |= {"mib": ceil(memory / _MIB), "limit": ceil(2 * memory / _MIB / 64) * 64}
+    enough = told.format(**found, clients=each, connections=clients / _MIB)
+    return {"like": index["name"], "publishing": publishing, "enough": enough}
 
 
 def _filters(result: dict[str, Any]) -> int:

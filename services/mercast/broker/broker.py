@@ -194,10 +194,10 @@ class Broker:
             self._write_down(now, stimulus, [])
             return
         try:
-            if self.core.declared.changes != self._types_known:
-                self._types_known = self.core.declared.changes
-                self.types_changed()
             self._carry_out(effects)
+            if self.core.declared.changes != self._types_known:
+                self.types_changed()
+                self._types_known = self.core.declared.changes
         except Exception:  # likewise
             self._tell_defect(stimulus)
         self._set_timer()
@@ -233,19 +233,20 @@ class Broker:
 
     def _carry_out(self, effects: list[Effect]) -> None:
         does = self._does
-        for kind, run in groupby(effects, type):
-            if kind is Deliver:
-                self._deliver(cast("Iterator[Deliver]", run))
-            else:
-                for effect in run:
-                    does[kind](effect)
-        for session in self._written:
-            session.flush()
-        self._written.clear()
-        if self._rows:
-            if self.taps is not None and isinstance(self._rows, Written):  # which tell of what has been written by now
-                self.taps.take(time.time_ns() // 1_000, self._rows.runs)
-            self._rows = ()
+        try:
+            for kind, run in groupby(effects, type):
+                if kind is Deliver:
+                    self._deliver(cast("Iterator[Deliver]", run))
+                else:
+                    for effect in run:
+                        does[kind](effect)
+        finally:  # nothing is left to the next turn
+            written, self._written = self._written, set()
+            rows, self._rows = self._rows, ()
+            for session in written:
+                session.flush()
+        if rows and self.taps is not None and isinstance(rows, Written):  # which tell of what has been written by now
+            self.taps.take(time.time_ns() // 1_000, rows.runs)
 
     def _to(self, client: str) -> Outgoing | None:
         """The session of a client that is still there, to be flushed at the end of the turn."""

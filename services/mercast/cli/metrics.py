@@ -171,6 +171,7 @@ def _run(spark: Any, setting: Setting, brokers: bool, ends: ExitStack) -> None:
         told = _tell_problems(query.recentProgress, told)
         if live is not None:
             live.update(newest.table(brokers, console.width), refresh=True)
+    _tell_problems(query.recentProgress, told)
     failure = query.exception()
     if failure is not None:
         _stop(f"the job has ended: {str(failure)[:_TOLD]}")

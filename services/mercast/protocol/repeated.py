@@ -15,7 +15,7 @@ OF, ROWS = "of", "rows"
 
 MOST_ROWS = 100_000
 """Of one message: readers lay out no more, whatever a message says."""
-MOST_LAID_OUT = 64 * 1024 * 1024
+MOST_LAID_OUT = 256 * 1024 * 1024
 """Bytes of a column, likewise, where values are copied: a long text may stand for many rows."""
 
 SHORTER = 4
@@ -131,5 +131,5 @@ def column_of(said: Mapping[str, Any], name: str) -> list[Any]:
     if runs is None:
         return said.get(name) or []
     if sum(runs[ROWS]) > MOST_ROWS or min(runs[ROWS], default=0) < 0:
-        raise ValueError(f"the column {name} says that it has {sum(runs[ROWS])} rows; no message has so many")
+        raise ValueError(f"the column {name} says that it has rows in runs of {runs[ROWS]!r:.100}: that cannot be")
     return list(Repeated(runs[OF], runs[ROWS]))

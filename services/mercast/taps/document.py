@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable
 
 from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, HEADER, TAP_ROWS, VERSION, Column
-from mercast.protocol.repeated import MOST_ROWS, OF, ROWS, RUNS
+from mercast.protocol.repeated import MOST_LAID_OUT, MOST_ROWS, OF, ROWS, RUNS
 from mercast.protocol.tap_messages import MOST_BYTES
 
 _HEAD = f"""\
@@ -52,7 +52,8 @@ Messages of version 1, which had no runs, are read as well.
 Times are whole microseconds since 1970. Each broker in each of its incarnations numbers the rows of each topic and
 partition from 0; lost rows use up numbers. Where nothing follows what was lost, a message without rows does. A message
 has at most {MOST_BYTES:,} bytes and {MOST_ROWS:,} rows; a row that is larger on its own is told without attributes
-and filter.
+and filter. Spark's jobs set a message aside if it says that it has more, or if a column would take more than
+{MOST_LAID_OUT // 2**20} MiB when its runs are laid out.
 
 Readers skip columns and kinds that they do not know and take absent columns for null; they set messages of a higher
 version aside. What taps may hold of attributes, filters and client ids is configured (`taps_attributes`,

@@ -73,7 +73,7 @@ def check_where(text: str) -> Where:
     if parts.scheme == "kafka" and parts.netloc and parts.path in ("", "/"):
         for server in parts.netloc.split(","):
             host, _, port = server.rpartition(":")
-            if not all(host.split(".")) or not port.isdigit() or int(port) not in _PORTS:
+            if not all(host.removesuffix(".").split(".")) or not port.isdecimal() or int(port) not in _PORTS:
                 raise ValueError(f"{server!r} names no host and port: write kafka://host:9092")
         return Where("kafka", parts.netloc, "")
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):

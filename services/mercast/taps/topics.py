@@ -29,7 +29,7 @@ async def make_topics(settings: TapSettings) -> list[str]:
             if one["error_code"] not in (0, _UNKNOWN):
                 raise TopicError(f"topic {one['topic']}: {for_code(one['error_code']).__name__}")
             if one["error_code"] == 0:
-                _check(one, wanted[one["topic"]], one["topic"] == settings.taps)
+                _check(one, wanted[one["topic"]], by_setting=one["topic"] == settings.taps)
         if missing:
             answer = await admin.create_topics([wanted[name] for name in missing])
             for name, code, *reason in answer.topic_errors:
@@ -41,11 +41,11 @@ async def make_topics(settings: TapSettings) -> list[str]:
         await admin.close()
 
 
-def _check(there: dict[str, Any], wanted: NewTopic, configured: bool) -> None:
-    """`configured`: whether taps_partitions is about this one."""
+def _check(there: dict[str, Any], wanted: NewTopic, *, by_setting: bool) -> None:
+    """`by_setting`: whether taps_partitions is about this one."""
     found = len(there["partitions"])
     if found != wanted.num_partitions:
-        change = f"set taps_partitions to {found}, or " if configured else ""
+        change = f"set taps_partitions to {found}, or " if by_setting else ""
         told = f"topic {wanted.name} has {found} partitions and not {wanted.num_partitions}"
         raise TopicError(f"{told}: {change}choose another taps_prefix")
 
