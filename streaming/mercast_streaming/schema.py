@@ -57,29 +57,33 @@ def laid_out(message: str, kind: str, names: Iterable[str]) -> Column:
 
 def too_much(message: str, read: Mapping[str, Iterable[str]]) -> Column:
     """Whether a column says what no message may have: laid out, it might fill the memory."""
-    every = (_too_much(f"{message}.{kind}", kind, name) for kind, names in read.items() for name in names)
-    return F.coalesce(reduce(Column.__or__, every), F.lit(False))
+    plain, runs, weights = [F.lit(0)], [F.lit(0)], [F.lit(0)]
+    for kind, names in read.items():
+        plain += [F.size(f"{message}.{kind}.{name}") for name in names]
+        for column in COLUMNS[kind] if kind in EVENT_ROWS else ():
+            if column.name in names:
+                values, counts = (F.col(f"{message}.{kind}.{RUNS}.{column.name}.{part}") for part in (OF, ROWS))
+                runs.append(_added(counts, MOST_ROWS))
+                if column.kind in _WEIGH:
+                    weights.append(_added(F.zip_with(values, counts, _WEIGH[column.kind]), MOST_LAID_OUT))
+    most = ((plain, MOST_ROWS), (runs, MOST_ROWS), (weights, MOST_LAID_OUT))
+    return reduce(Column.__or__, (F.greatest(F.lit(0), *found) > limit for found, limit in most))
 
 
-def _too_much(rows: str, kind: str, name: str) -> Column:
-    more = F.coalesce(F.size(f"{rows}.{name}") > MOST_ROWS, F.lit(False))
-    if kind not in EVENT_ROWS:
-        return more
-    values, counts = (F.col(f"{rows}.{RUNS}.{name}.{part}") for part in (OF, ROWS))
-    (weigh,) = (_WEIGH.get(column.kind) for column in COLUMNS[kind] if column.name == name)
-    found = [(counts, MOST_ROWS)]
-    if weigh is not None:
-        weights = F.zip_with(values, counts, lambda value, count: count * weigh(value).cast("bigint"))
-        found.append((weights, MOST_LAID_OUT))
-    more |= F.coalesce(F.exists(counts, lambda count: count < 0), F.lit(False))
-    for numbers, most in found:
-        added = F.aggregate(numbers, F.lit(0).cast("bigint"), lambda before, one: before + F.coalesce(one, F.lit(0)))
-        more |= F.coalesce(added > most, F.lit(False))
-    return more
+def _added(numbers: Column, most: int) -> Column:
+    """What they come to; a number below 0 is more than the most, as it cannot be."""
+
+    def add(before: Column, one: Column) -> Column:
+        return before + F.when(one < 0, most + 1).otherwise(F.coalesce(one, F.lit(0)))
+
+    return F.aggregate(numbers, F.lit(0).cast("bigint"), add)
 
 
-_WEIGH: dict[Kind, Callable[[Column], Column]] = {"string": F.octet_length, "ints": lambda ints: 8 * F.size(ints)}
-"""Bytes of a value, where it may have many."""
+_WEIGH: dict[Kind, Callable[[Column, Column], Column]] = {
+    "string": lambda text, many: many.cast("bigint") * F.octet_length(text),
+    "ints": lambda ints, many: many.cast("bigint") * 8 * F.size(ints),
+}
+"""Bytes of a value that stands for so many rows, where it may have many."""
 
 
 def _column(rows: str, name: str) -> Column:

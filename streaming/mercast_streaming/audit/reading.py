@@ -65,10 +65,10 @@ def parsed(source: DataFrame) -> DataFrame:
     """
     read = F.from_json("value", message_schema(_READ), {"columnNameOfCorruptRecord": CORRUPT})
     found = source.select(F.col("topic").endswith(".control").alias("control"), "partition", read.alias("message"))
+    found = found.withColumn("excess", too_much("message", _READ))
     header = [f"message.{name}" for name in (*BROKER, "cluster", "version", "first", "count", CORRUPT)]
-    excess = too_much("message", _READ)
-    kinds = (F.when(~excess, laid_out("message", kind, names)).alias(kind) for kind, names in _READ.items())
-    found = found.select("control", "partition", F.struct(*header, excess.alias("excess"), *kinds).alias("message"))
+    kinds = (F.when(~F.col("excess"), laid_out("message", kind, names)).alias(kind) for kind, names in _READ.items())
+    found = found.select("control", "partition", F.struct(*header, "excess", *kinds).alias("message"))
     nothing = F.expr("CAST(array() AS ARRAY<BIGINT>)")
     at = F.concat(*(F.coalesce(F.col(f"message.{kind}.at"), nothing) for kind in _READ))
     lost = F.exists("message.tick.tap_lost", lambda lost: lost > 0)
