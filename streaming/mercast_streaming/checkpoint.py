@@ -19,6 +19,8 @@ class Checkpoint:
         self._place = self._path(f"{folder.rstrip('/')}/mercast")
         self._files = self._place.getFileSystem(spark._jsc.hadoopConfiguration())
         self._since: int | None = None
+        # Without a word of ours, by a version before or since its first batch failed:
+        self._begun_before = self._files.exists(self._path(f"{folder.rstrip('/')}/offsets"))
         if self._files.exists(self._place):
             (found,) = self._files.listStatus(self._place)
             begun = dict(part.split("=") for part in found.getPath().getName().split(","))
@@ -28,12 +30,10 @@ class Checkpoint:
                     f"go on with --window {begun['window']}, or name another folder"
                 )
             self._since = int(begun["since"])
-        elif self._files.exists(self._path(f"{folder.rstrip('/')}/offsets")):
-            self._since = 0  # it was begun, but had come to no batch
 
     def since(self, now: int) -> int:
         """From when on windows are told, in microseconds: now, or as it was said the first time."""
         if self._since is None:
-            self._files.mkdirs(self._path(self._place, f"window={self._window},since={now}"))
-            self._since = now
+            self._since = 0 if self._begun_before else now
+            self._files.mkdirs(self._path(self._place, f"window={self._window},since={self._since}"))
         return self._since

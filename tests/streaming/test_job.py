@@ -65,6 +65,8 @@ def test_a_checkpoint_keeps_since_when_windows_are_told(spark, tmp_path):
     assert Checkpoint(spark, str(tmp_path / "other"), 10).since(0) == 0
     (tmp_path / "failed/offsets").mkdir(parents=True)
     assert Checkpoint(spark, str(tmp_path / "failed"), 5).since(9) == 0
+    with pytest.raises(CheckpointError):
+        Checkpoint(spark, str(tmp_path / "failed"), 10)
 
 
 def test_a_job_that_begins_amid_a_window_begins_with_the_next_one(spark, kafka, tmp_path):
