@@ -1,15 +1,15 @@
 """The last stimuli of a broker, kept in memory for `mercast doctor`: what happened just before somebody asked.
 
-Only references are kept, and how many effects each stimulus had: one event may have a thousand. Nothing is written
-before it is asked for.
+Many events together are kept as the bytes that they came as (packing.py), all else as it is, each with how many effects
+it had: one event may have a thousand. Nothing is written before it is asked for.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from mercast.broker.packing import Packets, Publishes, packed, unpacked
 from mercast.content.interest import Interest
 from mercast.content.types import Declaration
 from mercast.protocol.messages import Ask, Control, Forward, HeartBeat, Look, Put, Reply, Report, Same, Update, Value
@@ -39,12 +39,13 @@ _EACH = 64
 """Bytes that anything counts for, beside what it holds."""
 
 
-_encoded, _stamped = attrgetter("encoded"), attrgetter("event.stamped")
+_stamped = attrgetter("event.stamped")
 
 
 class Kept(NamedTuple):
     now: float
-    stimulus: Stimulus
+    packed: Any
+    """The stimulus."""
     effects: int
     """How many."""
     size: int
@@ -66,9 +67,10 @@ class LastStimuli:
         self._core = core
 
     def add(self, now: float, stimulus: Stimulus, effects: int) -> None:
-        size = _size(stimulus)
+        kept = packed(stimulus)
+        size = _size(kept)
         self._bytes += size
-        self._kept.append(Kept(now, stimulus, effects, size))
+        self._kept.append(Kept(now, kept, effects, size))
         while len(self._kept) > self._most or self._bytes > self._most_bytes:
             self._bytes -= self._kept.popleft().size
             self._gone += 1
@@ -81,25 +83,20 @@ class LastStimuli:
 def _lines(core: Core | None, gone: int, kept: tuple[Kept, ...]) -> Iterator[str]:
     if core is not None:
         yield recording.header(core, gone)
-    for now, stimulus, effects, _ in kept:
-        yield recording.brief(now, stimulus, effects)
+    for now, one, effects, _ in kept:
+        yield recording.brief(now, unpacked(one), effects)
 
 
-def _size(stimulus: Stimulus) -> int:
-    """About the bytes on the wire. What is in memory is some times as much."""
-    if type(stimulus) is not Batch:
-        return _EACH + _SIZES[type(stimulus)](stimulus)
-    total = _EACH * len(stimulus.stimuli)
-    for kind, run in groupby(stimulus.stimuli, type):
-        if kind is Publish:  # no step of Python's own for a single event
-            total += sum(map(len, map(_encoded, run)))
-        else:
-            total += sum(map(_SIZES[kind], run))
-    return total
+def _size(kept: Any) -> int:
+    """About the bytes on the wire. Of events that came one by one, what is in memory is some times as much."""
+    parts = kept.stimuli if type(kept) is Batch else (kept,)
+    return _EACH * len(parts) + sum(_SIZES[type(part)](part) for part in parts)
 
 
 def _size_of_forward(forward: Forward) -> int:
-    packets = forward.packets
+    packets: Any = forward.packets
+    if type(packets) is Packets:
+        return len(packets.encoded)
     if isinstance(packets, Passing):
         return len(packets.encoded)
     return _EACH * len(packets) + sum(map(len, map(_stamped, packets)))
@@ -124,6 +121,10 @@ def _size_of_declare(declare: Declare) -> int:
 
 def _size_of_publish(publish: Publish) -> int:
     return len(publish.encoded)
+
+
+def _size_of_publishes(publishes: Publishes) -> int:
+    return len(publishes.contents) + publishes.lengths.itemsize * len(publishes.lengths)
 
 
 def _size_of_refuse(refuse: Refuse) -> int:
@@ -168,6 +169,7 @@ _SIZES: dict[type, Callable[[Any], int]] = {
     Declare: _size_of_declare,
     Refuse: _size_of_refuse,
     Publish: _size_of_publish,
+    Publishes: _size_of_publishes,
     **dict.fromkeys((Unadvertise, Unsubscribe, Leave, LinkUp, LinkDown, Retire, Tick), _nothing),
     Forward: _size_of_forward,
     Control: _size_of_control,

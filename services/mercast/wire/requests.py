@@ -108,6 +108,11 @@ def read_publishes(client: str, bodies: list[bytes], time: int) -> list[stimuli.
     ]
 
 
+def publish_again(client: str, request: int, content: bytes, time: int, traced: bool) -> stimuli.Publish:
+    """What was read before, by its content."""
+    return read_publish(client, _PUBLISH.pack(request, _TRACED * traced) + content, time)
+
+
 def read_request(kind: int, client: str, body: bytes) -> Stimulus | None:
     """Any other request; None for a kind that is not known. Refused, if only its content is wrong."""
     read = _READERS.get(kind)
