@@ -58,20 +58,26 @@ class SeenWindow:
             answers += self._see((source, incarnation, way), in_row(tuple(sequence for _, _, sequence in run)))
         return answers
 
+    def follow(self, origin: tuple[int, int, Way], sequences: Sequence[int]) -> bool:
+        """Whether these come right after the highest: then all are new, and no longer are. Else nothing is done."""
+        window, count = self._windows.get(origin), len(sequences)
+        if window is None or sequences != range(window[0] + 1, window[0] + 1 + count):
+            return False
+        del self._windows[origin]  # it becomes the last
+        self._windows[origin] = window[0] + count, (window[1] << count | (1 << count) - 1) & self._all
+        return True
+
     def _see(self, origin: tuple[int, int, Way], sequences: Sequence[int]) -> list[Seen]:
         """The same of events of one source and incarnation, that came by one way."""
         count = len(sequences)
         if origin[:2] == self._own:
             return [Seen.REPEAT] * count
+        if self.follow(origin, sequences):  # the usual case, in one step
+            return [Seen.NEW] * count
         window = self._windows.pop(origin, None)
         if window is None and len(self._windows) >= self._sources:
             del self._windows[next(iter(self._windows))]
         highest, bits = window or (-1, 0)
-        after = highest + 1
-        if sequences == range(after, after + count):  # the usual case, in one step
-            bits = (bits << count | (1 << count) - 1) & self._all
-            self._windows[origin] = highest + count, bits
-            return [Seen.NEW] * count
         if highest < sequences[0] and all(map(lt, sequences, sequences[1:])):  # with gaps, as samples have
             last, ones = sequences[-1], 0
             for sequence in sequences:

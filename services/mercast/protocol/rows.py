@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple, TypeAlias, overload
 
 from mercast.content.event import EventId
-from mercast.protocol.repeated import in_row, in_runs
+from mercast.protocol.repeated import Repeated, in_row, in_runs
 
 # -- about events ------------------------------------------------------------------------------------------------------
 
@@ -197,6 +197,12 @@ class Ids(Sequence[EventId]):
     @staticmethod
     def of_columns(brokers: tuple[int, ...], incarnations: tuple[int, ...], sequences: tuple[int, ...]) -> "Ids":
         return Ids(in_runs(brokers), in_runs(incarnations), in_row(sequences))
+
+    @staticmethod
+    def in_row(first: EventId, sequences: Sequence[int]) -> "Ids":
+        """Of one source, as this one is."""
+        count = len(sequences)
+        return Ids(Repeated.same(first[0], count), Repeated.same(first[1], count), sequences)
 
     def __len__(self) -> int:
         return len(self.columns[2])

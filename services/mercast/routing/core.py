@@ -8,9 +8,9 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import compress, groupby, islice
+from itertools import groupby, islice
 from operator import attrgetter
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from mercast.content.errors import ContentError
 from mercast.content.event import Event, EventId, check_event
@@ -33,7 +33,7 @@ from mercast.protocol.messages import (
     Report,
     Statement,
 )
-from mercast.protocol.repeated import Repeated
+from mercast.protocol.repeated import Repeated, in_runs
 from mercast.protocol.rows import (
     FIRST,
     FURTHER,
@@ -330,29 +330,35 @@ class Core(Overlaid):
         if any(interested):
             counts = [count + bool(clients) for count, clients in zip(counts, interested, strict=True)]
             self._deliver(packets, interested)
-        sampled = self._samples.in_row(packets[0].event.id, len(packets)) if self._sampling and packets else ()
-        tapped = _with_traced(sampled, packets) if any(map(_traced, packets)) else sampled
-        if tapped:
-            self._write_published(*(_pick(some, tapped) for some in (packets, counts, interested)))
+        traced = any(map(_traced, packets))
+        tapped = self._tapped(packets, traced)
+        if tapped.places:
+            picked = (_pick(some, tapped.places) for some in (packets, counts, interested))
+            self._write_published(tapped.ids, *picked, traced)
         self._made.clear()
         self._acknowledge(requests, packets, counts)
 
     def _write_published(
-        self, packets: Sequence[Packet], counts: Sequence[int], interested: Sequence[Interested]
+        self,
+        ids: Ids,
+        packets: Sequence[Packet],
+        counts: Sequence[int],
+        interested: Sequence[Interested],
+        traced: bool,
     ) -> None:
         events = [packet[0] for packet in packets]
-        ids, types, attributes, times, publishers, _, _, payloads, _, _ = zip(*events, strict=True)  # all in one step
-        stamps, made = (Ids.of(ids), times), self._made
-        self._write_delivered(packets, interested, 0, stamps)
+        _, types, attributes, times, publishers, _, _, payloads, _, _ = zip(*events, strict=True)  # all in one step
+        stamps, made = (ids, in_runs(times)), self._made
+        self._write_delivered(packets, interested, 0, stamps, traced)
         others: Sequence[int] = counts
         if any(interested):
             others = [count - bool(clients) for count, clients in zip(counts, interested, strict=True)]
         if made:
-            others = [count + made.get(id_, 0) for count, id_ in zip(others, stamps[0], strict=True)]
+            others = [count + made.get(id_, 0) for count, id_ in zip(others, ids, strict=True)]
         matches = list(map(len, interested)) if any(interested) else Repeated.same(0, len(interested))
         sizes = list(map(len, payloads))
         run = Run(Published, *stamps, types, attributes, others, sizes, matches, publishers)
-        self._write(packets, run)
+        self._write(packets if traced else (), run)
 
     def _acknowledge(self, requests: list[int], packets: list[Packet], counts: list[int]) -> None:
         """Publishes that follow each other have one receipt."""
@@ -387,7 +393,12 @@ class Core(Overlaid):
         ]
 
     def _write_delivered(
-        self, packets: Sequence[Packet], interested: Sequence[Interested], hops: int, stamps: "_Stamps"
+        self,
+        packets: Sequence[Packet],
+        interested: Sequence[Interested],
+        hops: int,
+        stamps: "_Stamps",
+        traced: bool,
     ) -> None:
         if not any(interested):
             return
@@ -400,9 +411,9 @@ class Core(Overlaid):
                 for client, subscriptions in clients
             ]
             packets, clients, subscriptions = zip(*delivered, strict=True)
-            stamps = _stamps(packets)
-        same = (Repeated.same(one, len(packets)) for one in (hops, FIRST))
-        self._write(packets, Run(Delivered, *stamps, clients, subscriptions, *same))
+            stamps = Ids.of(_ids(packets)), _times(packets, range(len(packets)))
+        same = (Repeated.same(one, len(clients)) for one in (hops, FIRST))
+        self._write(packets if traced else (), Run(Delivered, *stamps, clients, subscriptions, *same))
 
     # -- events that come in -------------------------------------------------------------------------------------------
 
@@ -433,23 +444,29 @@ class Core(Overlaid):
                 new += _new_among(forward.packets, seen)
         interested = iter(self.clients.interested(self.contents(new), new, False))
         for forward, neighbour, seen in arrivals:
-            sampled = self._sampled(forward.packets) if self._sampling else ()
-            tapped = _with_traced(sampled, forward.packets) if forward.traced else sampled
+            tapped = self._tapped(forward.packets, forward.traced)
             wanted = None if seen is None else self._take_in(forward, seen, interested)
-            if tapped:
+            if tapped.places:
                 self._write_arrival(forward, neighbour, wanted, tapped)
         self._made.clear()
 
-    def _sampled(self, packets: Sequence[Packet]) -> Sequence[int]:
-        """The places of events that the taps get rows of. Those that travel together are of one source, in order: often
-        none is left out, and then the first and the last tell of all."""
-        if not packets:
-            return ()
+    def _tapped(self, packets: Sequence[Packet], traced: bool) -> "_Tapped":
+        """The events that the taps get rows of. Those that travel together are of one source, in order: often none is
+        left out, and then the first and the last tell of all."""
+        if not packets or not (self._sampling or traced):
+            return _NONE_TAPPED
         count = len(packets)
         first, last = _ids(packets, (0, count - 1))
-        if first[:2] == last[:2] and last[2] - first[2] == count - 1:
-            return self._samples.in_row(first, count)
-        return self._samples.among(_ids(packets))
+        if not traced and first[:2] == last[:2] and last[2] - first[2] == count - 1:
+            sequence = first[2]
+            chosen = self._samples.in_row(first, count)
+            places = range(count) if len(chosen) == count else [one - sequence for one in chosen]
+            return _Tapped(places, Ids.in_row(first, chosen), range(sequence, sequence + count))
+        ids = _ids(packets)
+        places = self._samples.among(ids) if self._sampling else ()
+        if traced:
+            places = sorted({*places, *(at for at, packet in enumerate(packets) if packet.traced)})
+        return _Tapped(places, Ids.of(_pick(ids, places))) if places else _NONE_TAPPED
 
     def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[Interested]:
         """For each event, who gets it."""
@@ -467,33 +484,37 @@ class Core(Overlaid):
         return wanted
 
     def _write_arrival(
-        self,
-        forward: Forward,
-        neighbour: int,
-        interested: Sequence[Interested] | None,
-        tapped: Sequence[int],
+        self, forward: Forward, neighbour: int, interested: Sequence[Interested] | None, tapped: "_Tapped"
     ) -> None:
         """Rows of the copies that came in, and of what was delivered of them."""
-        stamps = _stamps(forward.packets, tapped)
+        stamps = tapped.ids, _times(forward.packets, tapped.places)
         if interested is not None:
-            packets = _pick(forward.packets, tapped)
-            self._write_delivered(packets, _pick(interested, tapped), forward.hops, stamps)
-        seen = self._received_before.see_all(stamps[0])
-        if seen.count(_NEW) == len(seen):
-            copies: Sequence[int] = Repeated.same(FIRST, len(seen))
+            interested = _pick(interested, tapped.places)
+            packets = _pick(forward.packets, tapped.places)
+            self._write_delivered(packets, interested, forward.hops, stamps, forward.traced)
+        self._write_copied(forward, neighbour, interested, tapped, stamps, self._copies(tapped))
+
+    def _copies(self, tapped: "_Tapped") -> Sequence[int]:
+        """Which copy of each event it is."""
+        ids, before = tapped.ids, self._received_before
+        if tapped.row is None:
+            seen: Sequence[Seen] = before.see_all(ids)
         else:
-            copies = [FIRST if one is _NEW else FURTHER for one in seen]
-        self._write_copied(forward, neighbour, interested, tapped, stamps, copies)
+            source, incarnation = ids.columns[0][0], ids.columns[1][0]
+            if before.follow((source, incarnation, ()), tapped.row):
+                return Repeated.same(FIRST, len(ids))
+            whole = Ids.in_row(EventId(source, incarnation, tapped.row[0]), tapped.row)
+            seen = _pick(before.see_all(whole), tapped.places)
+        return [FIRST if one is _NEW else FURTHER for one in seen]
 
     def note_waited(self, forward: Forward, neighbour: int) -> None:
         """Events that came before are carried on only now: the lists that were made for them are news."""
-        sampled = self._sampled(forward.packets) if self._sampling else ()
-        tapped = _with_traced(sampled, forward.packets) if forward.traced else sampled
-        made = (id_ in self._made for id_ in _ids(forward.packets, tapped))
-        tapped = list(compress(tapped, made))
-        if tapped:
-            waited = Repeated.same(WAITED, len(tapped))
-            self._write_copied(forward, neighbour, None, tapped, _stamps(forward.packets, tapped), waited)
+        tapped = self._tapped(forward.packets, forward.traced)
+        chosen = [(at, id_) for at, id_ in zip(tapped.places, tapped.ids, strict=True) if id_ in self._made]
+        if chosen:
+            places, ids = zip(*chosen, strict=True)
+            tapped, waited = _Tapped(places, Ids.of(ids)), Repeated.same(WAITED, len(places))
+            self._write_copied(forward, neighbour, None, tapped, (tapped.ids, _times(forward.packets, places)), waited)
         self._made.clear()
 
     def _write_copied(
@@ -501,19 +522,19 @@ class Core(Overlaid):
         forward: Forward,
         neighbour: int,
         interested: Sequence[Interested] | None,
-        tapped: Sequence[int],
+        tapped: "_Tapped",
         stamps: "_Stamps",
         copies: Sequence[int],
     ) -> None:
-        def same(value: Any) -> Repeated:
-            return Repeated.same(value, len(tapped))
-
-        packets = tuple(_pick(forward.packets, tapped)) if forward.traced else ()
-        wanted = same(False) if interested is None else list(map(bool, _pick(interested, tapped)))
-        made = [self._made.get(id_, 0) for id_ in stamps[0]] if self._made else same(0)
+        """`interested` is of those that are tapped."""
+        count = len(tapped.places)
+        packets = tuple(_pick(forward.packets, tapped.places)) if forward.traced else ()
+        wanted = Repeated.same(False, count) if interested is None else list(map(bool, interested))
+        made = [self._made.get(id_, 0) for id_ in tapped.ids] if self._made else Repeated.same(0, count)
         way = neighbour, forward.hops, len(forward.destinations) // ENTRY
-        taken = _names(forward.destinations, self.me)
-        self._write(packets, Run(Copied, *stamps, *map(same, way), copies, wanted, same(taken), made))
+        taken = Repeated.same(_names(forward.destinations, self.me), count)
+        same = (Repeated.same(value, count) for value in way)
+        self._write(packets, Run(Copied, *stamps, *same, copies, wanted, taken, made))
 
     # -- events that wait, and those that go no further ----------------------------------------------------------------
 
@@ -559,7 +580,7 @@ class Core(Overlaid):
     def _write(self, packets: Sequence[Packet], run: Run) -> None:
         """Rows about these events, one about each; packets are needed only if some are traced."""
         self._rows.append(run)
-        if any(map(_traced, packets)):
+        if packets:
             for packet, row in zip(packets, run, strict=True):
                 if packet.traced:
                     self._report(Report(packet.event.id.broker, 0, packet.event.publisher, self.me, row))
@@ -622,22 +643,25 @@ def _ids(packets: Sequence[Packet], which: Sequence[int] | None = None) -> list[
     return [packet[0][0] for packet in (packets if which is None else _pick(packets, which))]
 
 
+class _Tapped(NamedTuple):
+    """Events that there are rows of."""
+
+    places: Sequence[int]
+    """Among those that they came with."""
+    ids: Ids
+    row: range | None = None
+    """The sequences of all that they came with, if none is left out."""
+
+
+_NONE_TAPPED = _Tapped((), Ids((), (), ()))
+
 _Stamps: TypeAlias = tuple[Ids, Sequence[int]]
 """Of some events their ids, and the times at which they were published."""
 
 
-def _stamps(packets: Sequence[Packet], which: Sequence[int] | None = None) -> _Stamps:
-    """Of all, or of those at these places."""
-    if isinstance(packets, Passing):
-        *ids, times = zip(*packets.stamps(range(len(packets)) if which is None else which), strict=True)
-        return Ids.of_columns(*ids), times
-    events = [packet[0] for packet in (packets if which is None else _pick(packets, which))]
-    return Ids.of([event[0] for event in events]), [event[3] for event in events]
-
-
-def _with_traced(sampled: Sequence[int], packets: Sequence[Packet]) -> Sequence[int]:
-    """The places of events that are sampled, and of those that are traced."""
-    return sorted({*sampled, *(at for at, packet in enumerate(packets) if packet.traced)})
+def _times(packets: Sequence[Packet], which: Sequence[int]) -> Sequence[int]:
+    """Of those at these places."""
+    return packets.times(which) if isinstance(packets, Passing) else in_runs([one[0][3] for one in _pick(packets, which)])
 
 
 def _pick(some: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:

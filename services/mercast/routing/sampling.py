@@ -34,16 +34,16 @@ class Sampler:
         return [place for place, event in enumerate(events) if self(event)]
 
     def in_row(self, first: EventId, count: int) -> Sequence[int]:
-        """The same of events that follow each other, as they nearly always do."""
-        if self._all:
-            return range(count)
+        """The sequences of those that are chosen among so many that follow each other, as they nearly always do."""
         source, incarnation, sequence = first
-        end, places = sequence + count, []
+        end = sequence + count
+        if self._all:
+            return range(sequence, end)
+        sequences: list[int] = []
         for block in range(sequence >> _BLOCK, (end - 1 >> _BLOCK) + 1):
             chosen = _chosen(self._below, source, incarnation, block)
-            inside = chosen[bisect_left(chosen, sequence) : bisect_left(chosen, end)]
-            places += [one - sequence for one in inside]
-        return places
+            sequences += chosen[bisect_left(chosen, sequence) : bisect_left(chosen, end)]
+        return sequences
 
 
 _BLOCK = 12
