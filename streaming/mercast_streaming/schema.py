@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
 from mercast.protocol.columns import COLUMNS, EVENT_ROWS, HEADER, Kind
-from mercast.protocol.repeated import MOST_LAID_OUT, MOST_ROWS, OF, ROWS, RUNS
+from mercast.protocol.repeated import FROM, MOST_LAID_OUT, MOST_ROWS, OF, ROWS, RUNS
 
 CORRUPT = "_corrupt"
 """Where `from_json` puts the text of what it could not read."""
@@ -20,6 +20,11 @@ _TYPES: dict[Kind, T.DataType] = {
     "ints": T.ArrayType(T.LongType()),
     "counts": T.MapType(T.StringType(), T.LongType()),
 }
+
+
+_ROWS = T.StructField(ROWS, T.ArrayType(T.IntegerType()))
+RISING = frozenset(column.name for columns in COLUMNS.values() for column in columns if column.rises)
+"""Names of columns whose runs may rise."""
 
 
 def message_schema(read: Mapping[str, Iterable[str]]) -> T.StructType:
@@ -36,13 +41,14 @@ def _rows(kind: str, names: set[str]) -> T.StructType:
     read = {name: type_ for name, type_ in columns.items() if name in names}
     fields = [T.StructField(name, type_) for name, type_ in read.items()]
     if kind in EVENT_ROWS:
-        runs = T.StructType([T.StructField(name, _runs(type_)) for name, type_ in read.items()])
+        runs = T.StructType([T.StructField(name, _runs(type_, name in RISING)) for name, type_ in read.items()])
         fields.append(T.StructField(RUNS, runs))
     return T.StructType(fields)
 
 
-def _runs(values: T.ArrayType) -> T.StructType:
-    return T.StructType([T.StructField(OF, values), T.StructField(ROWS, T.ArrayType(T.IntegerType()))])
+def _runs(values: T.ArrayType, rise: bool) -> T.StructType:
+    names = (OF, FROM) if rise else (OF,)
+    return T.StructType([*(T.StructField(name, values) for name in names), _ROWS])
 
 
 def laid_out(message: str, kind: str, names: Iterable[str]) -> Column:
@@ -87,6 +93,15 @@ _WEIGH: dict[Kind, Callable[[Column, Column], Column]] = {
 
 
 def _column(rows: str, name: str) -> Column:
-    values, counts = (F.col(f"{rows}.{RUNS}.{name}.{part}") for part in (OF, ROWS))
-    each = F.zip_with(values, counts, lambda value, count: F.array_repeat(value, count))
-    return F.coalesce(f"{rows}.{name}", F.flatten(each))
+    def runs(values: str, stands_for: Callable[[Column, Column], Column]) -> Column:
+        said, counts = (F.col(f"{rows}.{RUNS}.{name}.{part}") for part in (values, ROWS))
+        return F.flatten(F.zip_with(said, counts, stands_for))
+
+    laid = [F.col(f"{rows}.{name}"), runs(OF, lambda value, count: F.array_repeat(value, count))]
+    if name in RISING:
+        laid.append(runs(FROM, _rising))
+    return F.coalesce(*laid)
+
+
+def _rising(value: Column, count: Column) -> Column:
+    return F.when(count > 0, F.sequence(value, value + count - 1)).otherwise(F.array().cast("array<bigint>"))

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from mercast.protocol.columns import EVENT_ROWS, VERSION
-from mercast.protocol.repeated import OF, ROWS, RUNS, SHORTER
+from mercast.protocol.repeated import FROM, OF, ROWS, RUNS, SHORTER
 
 SECOND = 1_000_000
 Columns: TypeAlias = dict[str, np.ndarray]
@@ -208,13 +208,16 @@ def _messages(
 
 
 def _packed(kind: str, columns: Columns) -> dict[str, Any]:
-    """As brokers write them: as runs, of rows about events, where the same value follows itself again and again."""
+    """As brokers write them: as runs, of rows about events, where the same value follows itself again and again, or the
+    numbers of events follow each other."""
     packed: dict[str, Any] = {}
     runs: dict[str, Any] = {}
     for name, column in columns.items():
-        starts = np.flatnonzero(np.append(True, column[1:] != column[:-1]))
+        rises = name == "event_sequence"
+        follows = column[1:] == (column[:-1] + 1 if rises else column[:-1])
+        starts = np.flatnonzero(np.append(True, ~follows))
         if kind in EVENT_ROWS and len(starts) * SHORTER <= len(column):
-            runs[name] = {OF: _plain(column[starts]), ROWS: np.diff(starts, append=len(column))}
+            runs[name] = {FROM if rises else OF: _plain(column[starts]), ROWS: np.diff(starts, append=len(column))}
         else:
             packed[name] = _plain(column)
     return packed | ({RUNS: runs} if runs else {})

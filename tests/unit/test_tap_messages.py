@@ -1,5 +1,6 @@
 """Tap rows as messages: one definition, and nothing lost on the way."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import orjson
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from mercast.content.event import EventId
 from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, EVENT_ROWS, HEADER, TAP_ROWS
-from mercast.protocol.repeated import MOST_ROWS, Repeated, columns_of, in_row, in_runs, joined
+from mercast.protocol.repeated import MOST_ROWS, Repeated, Rising, columns_of, in_row, in_runs, in_words, joined
 from mercast.protocol.rows import Copied, Delivered, Dropped, Published, Run, Subscribed
 from mercast.protocol.tap_messages import Head, Held, Stream, by_partition, encode, gather, partition_of
 from mercast.taps.document import document
@@ -61,7 +62,7 @@ def test_a_message_as_it_is_documented():
     (message,) = encode(HEAD, 120, rows)
     event = {"event_broker": [1], "event_incarnation": [1_763_380_000_001], "event_sequence": [7]}
     assert orjson.loads(message.value) == {
-        "version": 2,
+        "version": 3,
         "broker": 3,
         "incarnation": 1_763_380_000_000,
         "cluster": "alpha",
@@ -89,11 +90,11 @@ def test_what_follows_itself_is_written_as_runs():
     at = [8, 8, 8, 8, 9, 9, 9, 9]
     (message,) = encode(HEAD, 0, {"dropped": Rows(rows, at)})
     assert orjson.loads(message.value)["dropped"] == {
-        "event_sequence": list(range(7, 15)),
         "why": ["stale"] * 6 + ["no route"] * 2,
         "runs": {
             "event_broker": {"of": [1], "rows": [8]},
             "event_incarnation": {"of": [5], "rows": [8]},
+            "event_sequence": {"from": [7], "rows": [8]},
             "time": {"of": [7], "rows": [8]},
             "at": {"of": [8, 9], "rows": [4, 4]},
         },
@@ -113,6 +114,16 @@ def test_runs_are_the_values_that_they_stand_for(parts):
     assert columns_of({"runs": {"x": {"of": runs.values, "rows": runs.counts}}}) == {"x": whole}
     assert list(runs[1:3]) == whole[1:3]
     assert len(runs) == len(whole)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=5), st.integers(0, 50))
+def test_so_are_runs_that_rise(parts, cut):
+    whole = [number for first, count in parts for number in range(first, first + count)]
+    rising = joined(Rising.same(*part) for part in parts)
+    assert list(rising) == whole
+    assert columns_of({"runs": {"x": in_words(rising)}}) == {"x": whole}
+    assert [*rising[:cut], *rising[cut:]] == whole
+    assert len(rising.values) == 1 + sum(one > before + 1 or one <= before for before, one in pairwise(whole))
 
 
 def test_a_message_cannot_say_that_it_has_more_rows_than_fit_in_memory():

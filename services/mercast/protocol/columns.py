@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_ar
 from mercast.content.event import EventId
 from mercast.protocol import rows
 
-VERSION = 2
-"""Of tap messages; in the first, no column was written as runs (repeated.py). Columns may be added without a new one:
-readers skip those that they do not know, and take those that are absent for null. A message of a higher version is for
-newer readers."""
+VERSION = 3
+"""Of tap messages; in the first, no column was written as runs (repeated.py), in the second none as runs that rise.
+Columns may be added without a new one: readers skip those that they do not know, and take those that are absent for
+null. A message of a higher version is for newer readers."""
 
 Kind: TypeAlias = Literal["int", "bool", "string", "ints", "counts"]
 """Of a value: 64-bit integer, boolean, text, array of integers, object from text to integer."""
@@ -22,6 +22,8 @@ class Column(NamedTuple):
     meaning: str
     json: bool = False
     """Whether it is an object of any shape: readers take its text as it is, who does not look into it need not."""
+    rises: bool = False
+    """Whether its runs may be of numbers that rise."""
 
 
 HEADER = (
@@ -37,7 +39,7 @@ HEADER = (
 EVENT = (
     Column("event_broker", "int", False, "The broker that the event was published at."),
     Column("event_incarnation", "int", False, "Its incarnation then."),
-    Column("event_sequence", "int", False, "The number of the event there."),
+    Column("event_sequence", "int", False, "The number of the event there.", rises=True),
     Column("time", "int", False, "When its publish frame was read there."),
 )
 """In the place of the fields `event` and `time`."""

@@ -1,17 +1,17 @@
-"""Columns of which many values that follow each other are equal: kept, written and read as runs.
+"""Columns of which many values that follow each other are equal, or rise by one: kept, written and read as runs.
 
-Of the events of a turn most columns of tap rows are all alike. As a run, such a column costs the same for a thousand
-rows as for one, from the core to the message; readers lay it out again.
+Of the events of a turn most columns of tap rows are all alike, and their numbers follow each other. As a run, such a
+column costs the same for a thousand rows as for one, from the core to the message; readers lay it out again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise, repeat
-from typing import Any, overload
+from typing import Any, Self, overload
 
 RUNS = "runs"
 """Under this name a kind of rows has its columns that are written as runs."""
-OF, ROWS = "of", "rows"
-"""Of such a column: the values, and for how many rows each stands."""
+OF, FROM, ROWS = "of", "from", "rows"
+"""Of such a column: the values, or those that others rise from; and for how many rows each stands."""
 
 MOST_ROWS = 100_000
 """Of one message: readers lay out no more, whatever a message says."""
@@ -30,9 +30,9 @@ class Repeated(Sequence[Any]):
     def __init__(self, values: Sequence[Any], counts: Sequence[int]) -> None:
         self.values, self.counts = values, counts
 
-    @staticmethod
-    def same(value: Any, count: int) -> "Repeated":
-        return Repeated((value,), (count,))
+    @classmethod
+    def same(cls, value: Any, count: int) -> Self:
+        return cls((value,), (count,))
 
     @property
     def is_shorter(self) -> bool:
@@ -45,32 +45,49 @@ class Repeated(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         return chain.from_iterable(map(repeat, self.values, self.counts))
 
+    def later(self, value: Any, rows: int) -> Any:  # noqa: ARG002
+        """What stands so many rows behind this value."""
+        return value
+
     @overload
     def __getitem__(self, at: int) -> Any: ...
     @overload
     def __getitem__(self, at: slice) -> "Sequence[Any]": ...
     def __getitem__(self, at: int | slice) -> Any:
         if not isinstance(at, slice):
-            return self.values[-1 if at == -1 else 0] if at in (0, -1) else list(self)[at]
+            return self.values[0] if at == 0 else list(self)[at]
         begin, end, _ = at.indices(len(self))  # runs are cut, never gone through in steps
-        if len(self.values) == 1 and begin < end:  # as most are
-            return Repeated(self.values, (end - begin,))
         values, counts, before = list[Any](), list[int](), 0
         for value, count in zip(self.values, self.counts, strict=True):
-            inside = min(end, before + count) - max(begin, before)
+            skipped = max(begin - before, 0)
+            inside = min(end - before, count) - skipped
             before += count
             if inside > 0:
-                values.append(value)
+                values.append(self.later(value, skipped))
                 counts.append(inside)
-        return Repeated(values, counts)
+        return type(self)(values, counts)
 
     def __repr__(self) -> str:
         return repr(list(self))
 
 
+class Rising(Repeated):
+    """Some numbers, each with those that follow it, so many in all."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(
+            range(value, value + count) for value, count in zip(self.values, self.counts, strict=True)
+        )
+
+    def later(self, value: int, rows: int) -> int:
+        return value + rows
+
+
 def alike(column: Sequence[Any]) -> bool:
     """Whether all values are the same one."""
-    if isinstance(column, Repeated):
+    if type(column) is Repeated:
         return len(column.values) == 1
     return bool(column[0] == column[-1] and column.count(column[0]) == len(column))
 
@@ -102,21 +119,28 @@ def joined(parts: Iterable[Sequence[Any]]) -> Sequence[Any]:
     all_ = list(parts)
     if len(all_) == 1:
         return all_[0]
-    if all(isinstance(part, range) for part in all_) and all(one[-1] + 1 == other[0] for one, other in pairwise(all_)):
+    kinds = set(map(type, all_))
+    if kinds == {range} and all(one[-1] + 1 == other[0] for one, other in pairwise(all_)):
         return range(all_[0][0], all_[-1][-1] + 1)
-    if not all(isinstance(part, Repeated) for part in all_):
+    if kinds not in ({Repeated}, {Rising}):
         return list(chain.from_iterable(all_))
-    if len(all_[0].values) == 1 and all(part.values == all_[0].values for part in all_):  # type: ignore[attr-defined]
-        return Repeated(all_[0].values, (sum(map(len, all_)),))  # type: ignore[attr-defined]
+    (kind,) = kinds
     values, counts = list[Any](), list[int]()
+    expected = object()
     for part in all_:
         for value, count in zip(part.values, part.counts, strict=True):  # type: ignore[attr-defined]
-            if values and value == values[-1]:
+            if value == expected:
                 counts[-1] += count
             else:
                 values.append(value)
                 counts.append(count)
-    return Repeated(values, counts)
+            expected = value + count if kind is Rising else value
+    return kind(values, counts)  # type: ignore[no-any-return]
+
+
+def in_words(runs: Repeated) -> dict[str, Any]:
+    """As a message says them."""
+    return {FROM if isinstance(runs, Rising) else OF: runs.values, ROWS: runs.counts}
 
 
 def columns_of(said: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -132,4 +156,4 @@ def column_of(said: Mapping[str, Any], name: str) -> list[Any]:
         return said.get(name) or []
     if sum(runs[ROWS]) > MOST_ROWS or min(runs[ROWS], default=0) < 0:
         raise ValueError(f"the column {name} says that it has rows in runs of {runs[ROWS]!r:.100}: that cannot be")
-    return list(Repeated(runs[OF], runs[ROWS]))
+    return list(Rising(runs[FROM], runs[ROWS]) if FROM in runs else Repeated(runs[OF], runs[ROWS]))

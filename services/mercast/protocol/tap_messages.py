@@ -14,11 +14,25 @@ import orjson
 
 from mercast.content.event import EventId
 from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, EVENT_ROWS, KIND_OF, VERSION
-from mercast.protocol.repeated import MOST_ROWS, OF, ROWS, RUNS, Repeated, alike, in_runs, joined
+from mercast.protocol.repeated import (
+    FROM,
+    MOST_ROWS,
+    ROWS,
+    RUNS,
+    Repeated,
+    Rising,
+    alike,
+    in_runs,
+    in_words,
+    joined,
+)
 from mercast.protocol.rows import Ids, Run
 
 MOST_BYTES = 900_000
 """Of one message: Kafka's brokers take a million unless told otherwise, header and key included."""
+_FULL_BYTES = 200_000
+"""A message of several turns is told when it has so many. On their way to Kafka all are copied some times, which takes
+half as long again if they do not fit the processor's cache."""
 
 _BLOCK = 12
 """Bits of a sequence: events of one block lie in one partition, so that what is shipped at once makes few messages."""
@@ -57,21 +71,21 @@ Columns: TypeAlias = tuple[Sequence[Any], ...]
 
 def gather(written: Iterable[tuple[int, Run]]) -> dict[str, Columns]:
     """Runs, each with the time when it happened, by kind."""
-    runs: dict[type[Any], list[tuple[int, Run]]] = {}
-    for one in written:
-        if len(one[1]):
-            runs.setdefault(one[1].row, []).append(one)
-    return {KIND_OF[row]: _together(row, some) for row, some in runs.items()}
+    parts: dict[str, list[Columns]] = {}
+    for at, run in written:
+        if len(run):
+            parts.setdefault(KIND_OF[run.row], []).append(_columns_of(run, at))
+    return {
+        kind: some[0] if len(some) == 1 else tuple(map(joined, zip(*some, strict=True))) for kind, some in parts.items()
+    }
 
 
-def _together(row: type[Any], runs: list[tuple[int, Run]]) -> Columns:
-    parts = zip(*(run.columns for _, run in runs), strict=True)
-    at = joined(Repeated.same(when, len(run)) for when, run in runs)
-    if row not in _ABOUT_EVENTS:
-        return (*map(joined, parts), at)
-    ids, times, *others = parts
-    events = zip(*(Ids.of(some).columns for some in ids), strict=True)
-    return (*map(joined, events), joined(map(_micros, times)), *map(joined, others), at)
+def _columns_of(run: Run, at: int) -> Columns:
+    when = Repeated.same(at, len(run))
+    if run.row not in _ABOUT_EVENTS:
+        return (*run.columns, when)
+    ids, times, *others = run.columns
+    return (*Ids.of(ids).columns, _micros(times), *others, when)
 
 
 def _micros(times: Sequence[int]) -> Sequence[int]:
@@ -143,35 +157,41 @@ def _blocks_of(sequences: Sequence[int]) -> list[int]:
 
 
 class _Told:
-    """A column of the rows that a message has so far: runs, or text as soon as some of them are none."""
+    """The rows of one kind that a message has so far, as they came."""
 
-    __slots__ = ("_runs", "_texts")
+    __slots__ = ("forms", "parts")
 
-    def __init__(self) -> None:
-        self._runs: list[Repeated] = []
-        self._texts: list[bytes] = []
+    def __init__(self, parts: "_Parts") -> None:
+        self.parts = [parts]
+        self.forms: list[type[_Part]] = list(map(type, parts))
+        """How each column is told: as text as soon as its parts are of several forms."""
 
-    def more(self, part: Repeated | bytes) -> int:
-        """Bytes that the message grows by with this part, at most."""
-        if not isinstance(part, Repeated):
-            return len(part) + 1 + sum(len(_text(one)) + 1 for one in self._runs)
-        if self._texts:
-            return len(_text(part)) + 1
-        runs = len(orjson.dumps(part.values)) + _COUNT_BYTES * len(part.counts)
-        return runs if part.is_shorter else max(runs, len(_text(part)) + 1)
+    def growth(self, parts: "_Parts") -> int:
+        """Bytes that the message grows by with these, at most."""
+        size = 0
+        for place, (part, form) in enumerate(zip(parts, self.forms, strict=True)):
+            if type(part) is form:
+                size += _size(part)
+            else:
+                size += len(_text(part)) + 1
+                if form is not bytes:
+                    size += sum(len(_text(one[place])) + 1 for one in self.parts)
+        return size
 
-    def add(self, part: Repeated | bytes) -> None:
-        if isinstance(part, Repeated) and not self._texts:
-            self._runs.append(part)
-        else:
-            self._texts += [*map(_text, self._runs), _text(part) if isinstance(part, Repeated) else part]
-            self._runs.clear()
+    def add(self, parts: "_Parts") -> None:
+        self.parts.append(parts)
+        for place, part in enumerate(parts):
+            if type(part) is not self.forms[place]:
+                self.forms[place] = bytes
 
-    def end(self) -> Repeated | list[bytes]:
-        """All of it."""
-        if any(part.is_shorter for part in self._runs):
-            return joined(self._runs)  # type: ignore[return-value]
-        return [*self._texts, *map(_text, self._runs)]
+    def columns(self) -> "Iterator[Repeated | list[bytes]]":
+        """All of it: runs where they are shorter, else text in pieces."""
+        for form, column in zip(self.forms, zip(*self.parts, strict=True), strict=True):
+            runs = joined(column) if form is not bytes else None
+            if isinstance(runs, Repeated) and (runs.is_shorter or any(part.is_shorter for part in column)):
+                yield runs
+            else:
+                yield list(map(_text, column))
 
 
 class Stream:
@@ -182,8 +202,8 @@ class Stream:
         """The number of the next row that is told or lost."""
         self._head, self._held, self._most = head, held, most
         self._rows = 0
-        self._told: dict[str, list[_Told]] = {}
-        """By kind, column by column."""
+        self._told: dict[str, _Told] = {}
+        """By kind."""
         self._bytes = self._empty = len(self._header(_LARGEST)) + _PER_KIND
 
     def add(self, kind: str, rows: Columns) -> Iterator[TapMessage]:
@@ -203,25 +223,18 @@ class Stream:
 
     def _keep(self, kind: str, count: int, parts: "_Parts") -> bool:
         """If there is room."""
-        size = self._size(kind, parts)
-        if self._rows + count > MOST_ROWS or self._bytes + size > self._most:
+        told = self._told.get(kind)
+        size = told.growth(parts) if told is not None else _NAME_BYTES[kind] + sum(map(_size, parts))
+        most = min(self._most, _FULL_BYTES) if self._rows else self._most
+        if self._rows + count > MOST_ROWS or self._bytes + size > most:
             return False
+        if told is not None:
+            told.add(parts)
+        else:
+            self._told[kind] = _Told(parts)
         self._bytes += size
         self._rows += count
-        if kind not in self._told:
-            self._told[kind] = [_Told() for _ in parts]
-        for column, part in zip(self._told[kind], parts, strict=True):
-            column.add(part)
         return True
-
-    def _size(self, kind: str, parts: "_Parts") -> int:
-        """Bytes of these rows, and of the names of columns if there is nothing of this kind yet."""
-        told = self._told.get(kind)
-        if told is None:
-            told, new = [_NOTHING] * len(parts), _NAME_BYTES[kind]
-        else:
-            new = 0
-        return new + sum(column.more(part) for column, part in zip(told, parts, strict=True))
 
     def _add_large(self, kind: str, rows: Columns) -> Iterator[TapMessage]:
         """A row that is too large is told without what may be large; if that does not help, it is lost."""
@@ -253,14 +266,13 @@ class Stream:
         return orjson.dumps(header)[:-1]
 
 
-def _kind_texts(kind: str, told: list[_Told]) -> Iterator[bytes]:
+def _kind_texts(kind: str, told: _Told) -> Iterator[bytes]:
     """In pieces, for they are long: to be put together once."""
     runs: dict[str, dict[str, Any]] = {}
     before = b',"%b":{' % kind.encode()
-    for column, one in zip(COLUMNS[kind], told, strict=True):
-        found = one.end()
+    for column, found in zip(COLUMNS[kind], told.columns(), strict=True):
         if isinstance(found, Repeated):
-            runs[column.name] = {OF: found.values, ROWS: found.counts}
+            runs[column.name] = in_words(found)
             continue
         yield b'%b"%b":[' % (before, column.name.encode())
         for place, text in enumerate(found):
@@ -285,36 +297,49 @@ _LARGEST = 2**53
 _PER_KIND = 20
 """Bytes at most of its name, and of brackets."""
 
-_COUNT_BYTES = 8
-"""Bytes at most that it takes to say for how many rows a value stands."""
-_PER_RUNS = len(f',"":{{"{OF}":[],"{ROWS}":[]}}')
+_NUMBER_BYTES, _COUNT_BYTES = 21, 8
+"""Bytes at most that it takes to say a number, and for how many rows a value stands; with the comma."""
+_PER_RUNS = len(f',"":{{"{FROM}":[],"{ROWS}":[]}}')
 _NAME_BYTES = {
     kind: _PER_KIND + len(RUNS) + sum(len(column.name) + _PER_RUNS for column in columns)
     for kind, columns in COLUMNS.items()
 }
 """Bytes at most of the names of columns, and of brackets."""
 
-_NOTHING = _Told()
-
-_Parts: TypeAlias = tuple[Repeated | bytes, ...]
-"""Of each column: runs, or its values with commas between them."""
+_Part: TypeAlias = Repeated | bytes
+"""Of a column: runs, or its values with commas between them."""
+_Parts: TypeAlias = tuple[_Part, ...]
 
 
 def _parts(kind: str, rows: Columns, held: Held) -> _Parts:
     """Runs only of rows about events: others are few, and it is simpler to read them without."""
-    return tuple(map(_part if kind in EVENT_ROWS else _text, _columns(kind, rows, held).values()))
+    columns = rows if held == ALL else tuple(_held(kind, rows, held))
+    return tuple(map(_part if kind in EVENT_ROWS else _text, columns))
 
 
-def _part(column: Sequence[Any]) -> Repeated | bytes:
+def _part(column: Sequence[Any]) -> _Part:
     if isinstance(column, Repeated):
         return column
+    if isinstance(column, range):
+        return Rising.same(column[0], len(column))
     if type(column[0]) in _PLAIN and alike(column):  # of a turn, most columns are
         return Repeated.same(column[0], len(column))
     return _text(column)
 
 
-def _text(column: Sequence[Any]) -> bytes:
-    if isinstance(column, Repeated):
+def _size(part: _Part) -> int:
+    """Bytes at most, with the comma: runs that are no shorter may be told as text."""
+    if isinstance(part, bytes):
+        return len(part) + 1
+    number = len(part.values) == 1 and type(part.values[0]) is int  # as most are
+    size = _COUNT_BYTES * len(part.counts) + (_NUMBER_BYTES if number else len(orjson.dumps(part.values)))
+    return size if part.is_shorter else max(size, len(_text(part)) + 1)
+
+
+def _text(column: Sequence[Any] | bytes) -> bytes:
+    if isinstance(column, bytes):
+        return column
+    if type(column) is Repeated:
         texts = zip(map(orjson.dumps, column.values), column.counts, strict=True)
         return b",".join([b",".join([text] * count) for text, count in texts])
     return orjson.dumps(column if type(column) in _WRITTEN else list(column))[1:-1]
@@ -324,12 +349,13 @@ _PLAIN = frozenset((int, bool, str, tuple, type(None)))
 _WRITTEN = frozenset((list, tuple))
 
 
-def _columns(kind: str, rows: Columns, held: Held) -> dict[str, Sequence[Any]]:
+def _held(kind: str, rows: Columns, held: Held) -> Iterable[Sequence[Any]]:
+    """The columns, without what the taps may not hold."""
     named = dict(zip((column.name for column in COLUMNS[kind]), rows, strict=True))
     for name, change in _CHANGES.items():
         if name in named:
             named[name] = change(kind, named, held)
-    return named
+    return named.values()
 
 
 # -- columns that are not written as they are --------------------------------------------------------------------------

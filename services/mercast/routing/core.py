@@ -333,8 +333,9 @@ class Core(Overlaid):
         traced = any(map(_traced, packets))
         tapped = self._tapped(packets, traced)
         if tapped.places:
-            picked = (_pick(some, tapped.places) for some in (packets, counts, interested))
-            self._write_published(tapped.ids, *picked, traced)
+            places = tapped.places
+            told, found, clients = _pick(packets, places), _pick(counts, places), _pick(interested, places)
+            self._write_published(tapped.ids, told, found, clients, traced)
         self._made.clear()
         self._acknowledge(requests, packets, counts)
 
@@ -460,8 +461,8 @@ class Core(Overlaid):
         if not traced and first[:2] == last[:2] and last[2] - first[2] == count - 1:
             sequence = first[2]
             chosen = self._samples.in_row(first, count)
-            places = range(count) if len(chosen) == count else [one - sequence for one in chosen]
-            return _Tapped(places, Ids.in_row(first, chosen), range(sequence, sequence + count))
+            some = range(count) if len(chosen) == count else [one - sequence for one in chosen]
+            return _Tapped(some, Ids.in_row(first, chosen), range(sequence, sequence + count))
         ids = _ids(packets)
         places = self._samples.among(ids) if self._sampling else ()
         if traced:
@@ -661,7 +662,9 @@ _Stamps: TypeAlias = tuple[Ids, Sequence[int]]
 
 def _times(packets: Sequence[Packet], which: Sequence[int]) -> Sequence[int]:
     """Of those at these places."""
-    return packets.times(which) if isinstance(packets, Passing) else in_runs([one[0][3] for one in _pick(packets, which)])
+    return (
+        packets.times(which) if isinstance(packets, Passing) else in_runs([one[0][3] for one in _pick(packets, which)])
+    )
 
 
 def _pick(some: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:

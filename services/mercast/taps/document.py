@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable
 
 from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, HEADER, TAP_ROWS, VERSION, Column
-from mercast.protocol.repeated import MOST_LAID_OUT, MOST_ROWS, OF, ROWS, RUNS
+from mercast.protocol.repeated import FROM, MOST_LAID_OUT, MOST_ROWS, OF, ROWS, RUNS
 from mercast.protocol.tap_messages import MOST_BYTES
 
 _HEAD = f"""\
@@ -37,17 +37,18 @@ between two rows `snapshot`. So a reader that starts later knows everything afte
 
 A message is one JSON object: its header, and under the name of each kind the rows of that kind, as columns. A column
 is an array with a value for each row; or, of rows about events, it is written as runs, under `{RUNS}`, where the same
-value follows itself: `{OF}` has the values, and `{ROWS}` for how many rows each stands. A kind without rows is left
-out. In files, each message is a line.
+value follows itself: `{OF}` has the values, and `{ROWS}` for how many rows each stands. The numbers of events are also
+written as runs that rise, with `{FROM}` in the place of `{OF}`: the first, and how many rows it is until one does not
+follow the one before. A kind without rows is left out. In files, each message is a line.
 
 ```json
 {{"version":{VERSION},"broker":3,"incarnation":1763380000000,"cluster":"default","strategy":"ddbr","first":120,"count":8,
- "dropped":{{"event_sequence":[7,8,9,10,12,13,14,19],"{RUNS}":{{"event_broker":{{"{OF}":[1],"{ROWS}":[8]}},
+ "dropped":{{"{RUNS}":{{"event_sequence":{{"{FROM}":[7,12],"{ROWS}":[4,4]}},"event_broker":{{"{OF}":[1],"{ROWS}":[8]}},
  "event_incarnation":{{"{OF}":[1763380000001],"{ROWS}":[8]}},"time":{{"{OF}":[1763380005000000,1763380005000400],"{ROWS}":[3,5]}},
  "why":{{"{OF}":["no route"],"{ROWS}":[8]}},"at":{{"{OF}":[1763380006000000],"{ROWS}":[8]}}}}}}}}
 ```
 
-Messages of version 1, which had no runs, are read as well.
+Messages of versions 1 and 2, which had no runs, and none that rise, are read as well.
 
 Times are whole microseconds since 1970. Each broker in each of its incarnations numbers the rows of each topic and
 partition from 0; lost rows use up numbers. Where nothing follows what was lost, a message without rows does. A message

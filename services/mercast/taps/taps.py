@@ -15,9 +15,9 @@ from mercast.taps.shipper import Parcel, Shipper
 
 _EVERY = 0.5
 """Seconds between two flushes: each makes a message or more, and Kafka's client takes its time for each."""
-_ROWS = 256
+_ROWS = 64
 """Rows that wait to be encoded at most. Few at a time cost more each; but while they wait, parts of the events that
-they tell of stay in memory."""
+they tell of stay in memory, in the way of those of later turns."""
 
 
 class Taps:

@@ -385,13 +385,12 @@ class Passing(Sequence[Packet]):
         return (self._packet(*place) for place in self._places)
 
     def ids(self, which: Iterable[int]) -> list[EventId]:
-        """Plain tuples of the same, of those at these places; with their times, all that rows say of these events, in as
-        few steps as there are."""
+        """Plain tuples of the same, of those at these places, in as few steps as there are."""
         encoded, places = self.encoded, self._places
         return [_read_id(encoded, places[at][0]) for at in which]  # type: ignore[misc]
 
     def times(self, which: Sequence[int]) -> Sequence[int]:
-        """When they were published, likewise. Those that were read together have one time."""
+        """When they were published: rows say no more of these events. Those that were read together have one time."""
         encoded, places, first, last = self.encoded, self._places, _TIME.start, _TIME.stop
         if len(which) < len(places):
             places = [places[at] for at in which]
