@@ -19,6 +19,7 @@ from mercast.protocol.repeated import (
     MOST_ROWS,
     ROWS,
     RUNS,
+    SHORTER,
     Repeated,
     Rising,
     alike,
@@ -139,6 +140,9 @@ def by_partition(rows: Columns, partitions: int) -> dict[int, Columns]:
 def _blocks(sequences: Sequence[int]) -> Iterator[tuple[int, slice]]:
     """Of events of one source, with the places of each."""
     if not isinstance(sequences, range):
+        if min(sequences) >> _BLOCK == max(sequences) >> _BLOCK:
+            yield sequences[0] >> _BLOCK, slice(None)
+            return
         end = 0
         for block, run in groupby(_blocks_of(sequences)):
             begin, end = end, end + len(list(run))
@@ -168,6 +172,8 @@ class _Told:
 
     def growth(self, parts: "_Parts") -> int:
         """Bytes that the message grows by with these, at most."""
+        if list(map(type, parts)) == self.forms:  # as nearly always
+            return sum(map(_size, parts))
         size = 0
         for place, (part, form) in enumerate(zip(parts, self.forms, strict=True)):
             if type(part) is form:
@@ -331,9 +337,14 @@ def _size(part: _Part) -> int:
     """Bytes at most, with the comma: runs that are no shorter may be told as text."""
     if isinstance(part, bytes):
         return len(part) + 1
-    number = len(part.values) == 1 and type(part.values[0]) is int  # as most are
-    size = _COUNT_BYTES * len(part.counts) + (_NUMBER_BYTES if number else len(orjson.dumps(part.values)))
+    values, counts = part.values, part.counts
+    if len(values) == 1 and counts[0] >= SHORTER and type(values[0]) in _SHORT:  # as most are
+        return _NUMBER_BYTES + _COUNT_BYTES
+    size = _COUNT_BYTES * len(counts) + len(orjson.dumps(values))
     return size if part.is_shorter else max(size, len(_text(part)) + 1)
+
+
+_SHORT = frozenset((int, bool, type(None)))
 
 
 def _text(column: Sequence[Any] | bytes) -> bytes:
