@@ -6,6 +6,7 @@ import json
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from mercast.protocol.columns import VERSION
 from mercast_streaming.audit import invented, reading
 from mercast_streaming.audit.job import Setting, audit
 from mercast_streaming.audit.reading import from_files, from_kafka
@@ -121,7 +122,9 @@ def one_of_each():
         message("taps", 2, len(there) + 3, delivered=after, tick=last),  # what was between is lost
         message("taps", 2, 0, delivered=there),  # said twice
     ]
-    newer = invented.Message("mercast.taps", 3, b'{"version":3,"broker":3,"incarnation":1,"first":0,"count":0}')
+    newer = invented.Message(
+        "mercast.taps", 3, b'{"version":%d,"broker":3,"incarnation":1,"first":0,"count":0}' % (VERSION + 1)
+    )
     return [first, second, *taps, newer]
 
 

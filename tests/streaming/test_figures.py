@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from mercast.protocol.columns import VERSION
+from mercast.protocol.repeated import columns_of
 from mercast_streaming import live, synthetic
 from mercast_streaming.figures import Sum
-from mercast_streaming.schema import message_schema, too_much
+from mercast_streaming.schema import laid_out, message_schema, too_much
 
 SECOND = synthetic.SECOND
 START = synthetic.Setting.start
@@ -48,7 +50,7 @@ MESSAGES = [
         ),
     ),
     *((START, value) for value in BAD),
-    (START, message("good", version=3, delivered=GOOD)),
+    (START, message("good", version=VERSION + 1, delivered=GOOD)),
     (START, message("good", delivered=GOOD, unheard_of={"at": [1]})),
     (
         START,
@@ -179,6 +181,14 @@ def test_what_would_fill_the_memory_is_not_laid_out(spark, said, excess):
 def test_columns_in_runs_are_laid_out(found):
     row = found[START, "merc", "runs", None]
     assert (row["deliveries"], row["latency_max_us"]) == (3, 8)
+
+
+def test_numbers_that_rise_are_laid_out(spark):
+    said = {"from": [7, 12, 3], "rows": [4, 1, 0]}
+    text = spark.createDataFrame([(message("x", dropped={"runs": {"event_sequence": said}}).decode(),)], "value string")
+    read = text.select(F.from_json("value", message_schema({"dropped": ["event_sequence"]})).alias("message"))
+    ((found,),) = read.select(laid_out("message", "dropped", ["event_sequence"])).collect()
+    assert found.event_sequence == [7, 8, 9, 10, 12] == columns_of({"runs": {"x": said}})["x"]
 
 
 def test_the_schema_is_made_from_the_definition():
