@@ -10,6 +10,7 @@ import pytest
 from mercast.broker.broker import Broker
 from mercast.broker.config import BrokerConfig
 from mercast.broker.last_stimuli import _SIZES, LastStimuli
+from mercast.broker.packing import Publishes, packed, unpacked
 from mercast.content import Filter
 from mercast.content.event import Event, EventId
 from mercast.content.types import AttributeType, Declaration
@@ -42,7 +43,8 @@ from mercast.protocol.stimuli import (
 )
 from mercast.routing.recording import RecordingError, Replayed, Tail, replay, stimuli_in
 from mercast.routing.strategies import STRATEGIES
-from mercast.wire.events import Passing, encode_content, encode_packet, encoded_together
+from mercast.wire.events import Passing, decode_packets, encode_content, encode_packet, encoded_together
+from mercast.wire.requests import publish_again
 
 CONTENT = encode_content("quote", {"price": 1}, b"secret payload")
 
@@ -172,9 +174,46 @@ def test_what_holds_much_counts_as_much(stimulus):
     assert json.loads(next(iter(kept.lines())))["gone"] >= 77
 
 
+def read_anew(number, client="c.1", traced=False, **more):
+    return publish_again(client, number, encode_content("quote", {"price": number, "s": "é"}, b"xy", **more), 9, traced)
+
+
+def forwarded(kind):
+    events = [
+        Event(EventId(2, 1, number), "quote", {"price": number}, number // 7, "c", payload=b"z" * number)
+        for number in range(40)
+    ]
+    encoded = encoded_together([encode_packet(Packet(event, event.time == 3)) for event in events])
+    return Forward(pack([3]), 1, kind(encoded, 0, len(events)), None, True)
+
+
+MANY = {
+    "publishes": Batch(tuple(map(read_anew, range(5, 45)))),
+    "publishes of many kinds": Batch(
+        (
+            LinkUp(2, 1),
+            *(read_anew(number * number, f"c.{number % 3}", number % 5 == 0) for number in range(1, 40)),
+            *(read_anew(number, content_type="text/plain", trace="t-1") for number in (9, 8, 7) * 9),
+            Tick(),
+        )
+    ),
+    "events that arrive": Received(2, (HeartBeat(b"", 0.0), forwarded(decode_packets))),
+    "events that pass": Batch((Received(2, (forwarded(Passing),)), Tick(), Received(3, (forwarded(decode_packets),)))),
+}
+
+
+@pytest.mark.parametrize("stimulus", MANY.values(), ids=MANY)
+def test_many_events_are_kept_as_bytes(stimulus):
+    """And come out of them as they were."""
+    kept = packed(stimulus)
+    assert kept != stimulus
+    assert to_plain(unpacked(kept)) == to_plain(stimulus)
+
+
 def test_every_kind_is_measured():
     kinds = {*typing.get_args(Stimulus), *typing.get_args(Message)}
     assert kinds - _SIZES.keys() == {Batch}
+    assert _SIZES.keys() - kinds == {Publishes}
 
 
 def test_more_than_may_be_kept_is_not_kept():
