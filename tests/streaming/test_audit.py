@@ -122,9 +122,8 @@ def one_of_each():
         message("taps", 2, len(there) + 3, delivered=after, tick=last),  # what was between is lost
         message("taps", 2, 0, delivered=there),  # said twice
     ]
-    newer = invented.Message(
-        "mercast.taps", 3, b'{"version":%d,"broker":3,"incarnation":1,"first":0,"count":0}' % (VERSION + 1)
-    )
+    unread = b'{"version":%d,"broker":3,"incarnation":1,"first":0,"count":0}' % (VERSION + 1)
+    newer = invented.Message("mercast.taps", 3, unread)
     return [first, second, *taps, newer]
 
 

@@ -232,8 +232,8 @@ class BrokerConfig(BaseSettings):
     keep_stimuli: int = Field(default=5_000, ge=0)
     """Turns of which the stimuli are kept in memory for `mercast doctor` (docs/doctor.md); 0 for none."""
     keep_stimuli_bytes: Size = ByteSize(2 * _MIB)
-    """The size of these stimuli as they came over the wire. Where few events came at a time, they take some times as much
-    in memory."""
+    """The size of these stimuli as they came over the wire. Where few events came at a time, they take some times as
+    much in memory."""
     log_format: Literal["console", "json", "auto"] = "auto"
     """Logs for people, or as lines of JSON; auto is console on a terminal and json elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
