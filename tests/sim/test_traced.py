@@ -8,8 +8,8 @@ from mercast.content import Event, EventId, Filter
 from mercast.overlay.split import pack
 from mercast.protocol.effects import Reported, Send
 from mercast.protocol.messages import Forward, Packet, Report
-from mercast.protocol.rows import FIRST, Copied, Delivered, Published
-from mercast.protocol.stimuli import Publish, Received, Subscribe
+from mercast.protocol.rows import FIRST, Copied, Delivered, Dropped, Published, Run
+from mercast.protocol.stimuli import Batch, Publish, Received, Subscribe
 from mercast.routing.destination.ddbr import DDBR
 from mercast.routing.filtering.fbr import FBR
 from mercast.routing.filtering.flooding import Flooding
@@ -95,7 +95,7 @@ def test_a_report_counts_its_hops_and_goes_no_further_than_events_do(line):
 
 def test_the_same_share_of_events_is_tapped_everywhere(line):
     for number in range(400):
-        line.do(1, Publish("p", 10 + number, "quote", {}, 0))
+        line.do(1, Publish("p", 10 + number, "quote", {}, number))
     line.run(12)
     tapped = {at: {row.event for broker, row in line.rows if broker == at} for at in (1, 2, 3)}
     assert tapped[1] == tapped[2] == tapped[3]
@@ -107,23 +107,69 @@ def test_the_same_share_of_events_is_tapped_everywhere(line):
 @pytest.mark.parametrize(
     ("share", "least", "most"), [(0, 0, 0), (0.1, 850, 1150), (0.5, 4800, 5200), (1, 10000, 10000)]
 )
-def test_a_share_is_a_share_of_neighbouring_ids(share, least, most):
-    samples = Sampler(share)
-    assert least <= sum(samples(EventId(7, 1_700_000_000_000, n)) for n in range(10_000)) <= most
-    assert least <= sum(samples(EventId(n % 100, 1_700_000_000_000 + n // 100, 1)) for n in range(10_000)) <= most
+@pytest.mark.parametrize("apart", [1, 1_000, 1_000_000])
+def test_a_share_is_a_share_of_neighbouring_times_and_brokers(share, least, most, apart):
+    samples, life, now = Sampler(share), 1_700_000_000_000, 1_700_000_000_000_000_000
+    assert least <= sum(samples(7, life, now + n * apart) for n in range(10_000)) <= most
+    assert least <= sum(samples(n % 100, life + n // 100 * apart, now) for n in range(10_000)) <= most
 
 
 def test_brokers_of_all_versions_choose_the_same():
     samples = Sampler(0.1)
-    assert [n for n in range(100) if samples(EventId(7, 1_700_000_000_000, n))] == [11, 19, 32, 45, 53, 66, 74, 87]
+    chosen = [n for n in range(100) if samples(7, 1_700_000_000_000, 1_700_000_000_000_000_000 + n)]
+    assert chosen == [32, 44, 47, 62, 67, 68, 71, 74, 84, 97]
 
 
-ids = st.builds(EventId, st.integers(1, 2), st.just(1_700_000_000_000), st.integers(0, 2**40))
+def test_what_was_read_together_is_told_of_together(line):
+    """And in order, whichever events travel together."""
+    for read in range(60):
+        at = line.now * 1e9 + read // 3
+        some = [Publish("p", 10 + 10 * read + n, "quote", {}, int(at)) for n in range(7)]
+        line.do(1, Batch(tuple(some)))
+    line.run(12)
+    tapped = {at: [row.event.sequence for broker, row in line.rows if broker == at] for at in (1, 2, 3)}
+    reads = {row.event.sequence: row.time for _, row in line.rows}
+    assert 0 < len({*tapped[1]}) < 60 * 7
+    assert {*tapped[1]} == {*tapped[2]} == {*tapped[3]} == {*reads}
+    for time in {*reads.values()}:
+        assert len([one for one in reads.values() if one == time]) == 3 * 7
 
 
-@given(st.lists(ids, max_size=20), st.integers(0, 2**40), st.sampled_from([0.0, 0.1, 0.5, 1.0]))
-def test_many_are_judged_as_one_by_one(events, first, share):
-    samples = Sampler(share)
-    for some in (events, [EventId(1, 1_700_000_000_000, first + n) for n in range(50)]):
-        assert list(samples.among(some)) == [at for at, event in enumerate(some) if samples(event)]
-    assert list(samples.in_row(some[0], 50)) == [some[at].sequence for at in samples.among(some)]
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=12), st.sampled_from([0.4, 1.0]), st.sampled_from([1, 3, 99]))
+def test_rows_of_deliveries_are_the_deliveries(wanted, share, together):
+    """Whether an event is for nobody, for one client or for two, here and at the other end."""
+    line = line_of(DDBR, share, "other")
+    for at in (1, 3):
+        for least in (1, 2):
+            line.do(at, Subscribe(f"s{least}", 9 + least, "quote", Filter.parse(f"price >= {least}")))
+    line.run(12)
+    line.do(1, Publish("p", 9, "quote", {"price": 0}, 0))
+    line.run(20)
+    line.rows.clear()
+    line.deliveries.clear()
+    some = [Publish("p", 10 + n, "quote", {"price": price}, n // together) for n, price in enumerate(wanted)]
+    line.do(1, Batch(tuple(some)))
+    line.run(30)
+    told = {row.event for _, row in line.rows if type(row) is Published}
+    rows = [(at, row.client, row.event) for at, row in line.rows if type(row) is Delivered]
+    assert sorted(rows) == sorted(
+        (one.broker, one.client, one.event.id) for one in line.deliveries if one.event.id in told
+    )
+    assert len(line.deliveries) == 2 * sum(wanted)
+    interested = {row.event: row.interested for at, row in line.rows if type(row) is Copied and at == 3}
+    assert interested == dict.fromkeys(told & {one.event.id for one in line.deliveries}, True)
+
+
+@given(
+    st.sets(st.tuples(st.integers(1, 2), st.integers(0, 30)), min_size=1),
+    st.sampled_from([1, 4, 50]),
+    st.sampled_from([0.3, 1.0]),
+)
+def test_many_are_judged_as_one_by_one(ids, together, share):
+    """Those of one broker in order, as they travel."""
+    core, samples = DDBR(9, 1, Settings(sampling=share)), Sampler(share)
+    events = [Event(EventId(broker, 5, n), "quote", {}, n // together, "p") for broker, n in sorted(ids)]
+    expected = [(event.id, event.time) for event in events if samples(event.id.broker, 5, event.time)]
+    tapped = core._tapped([Packet(event) for event in events], False)
+    runs = [Run(Dropped, len(one.places), *one.columns, "why") for one in tapped]
+    assert [(row.event, row.time) for run in runs for row in run] == expected

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mercast.content.event import EventId
 from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, EVENT_ROWS, HEADER, TAP_ROWS
-from mercast.protocol.repeated import MOST_ROWS, Repeated, Rising, columns_of, in_row, in_runs, in_words, joined
+from mercast.protocol.repeated import MOST_ROWS, Repeated, Rising, columns_of, in_one, in_row, in_runs, in_words
 from mercast.protocol.rows import Copied, Delivered, Dropped, Published, Run, Subscribed
-from mercast.protocol.tap_messages import Head, Held, Stream, by_partition, encode, gather, partition_of
+from mercast.protocol.tap_messages import Head, Held, Stream, by_partition, encode, partition_of
 from mercast.taps.document import document
 
 HEAD = Head(3, 1_763_380_000_000, "alpha", "merc")
@@ -26,25 +26,21 @@ texts = st.text(max_size=20)
 
 @st.composite
 def _taken(draw):
-    """Rows by kind, each at a time of its own."""
-    found = {}
-    for kind, row in (("delivered", Delivered), ("dropped", Dropped), ("published", Published)):
+    """Rows, each with a time of its own."""
+    found = []
+    for row in (Delivered, Dropped, Published):
         rest = {
             Delivered: (texts, st.lists(st.integers(1, 9), max_size=3).map(tuple), st.integers(0, 9), st.just(1)),
             Dropped: (texts,),
             Published: (texts, st.dictionaries(texts, texts, max_size=3), *[st.integers(0, 99)] * 3, texts),
         }[row]
-        rows = draw(st.lists(st.builds(row, ids, times, *rest), max_size=12))
-        found[kind] = Rows(rows, list(range(len(rows))))
-    return found
+        found += at(enumerate(draw(st.lists(st.builds(row, ids, times, *rest), max_size=12))))
+    return draw(st.permutations(found))
 
 
-def Rows(rows, at):  # noqa: N802 - reads better
-    """Columns of these."""
-    (columns,) = (
-        gather((when, Run.of(row)) for when, row in zip(at, rows, strict=True)).values() if rows else [((), ())]
-    )
-    return columns
+def at(rows):
+    """Runs of one row each, with their times."""
+    return [(when, Run.of(row)) for when, row in rows]
 
 
 def read(message):
@@ -58,8 +54,7 @@ def read(message):
 
 
 def test_a_message_as_it_is_documented():
-    rows = {"published": Rows([QUOTE], [6_000]), "dropped": Rows([Dropped(EVENT, 7_000, "no route")], [8])}
-    (message,) = encode(HEAD, 120, rows)
+    (message,) = encode(HEAD, 120, at([(6_000, QUOTE), (8, Dropped(EVENT, 7_000, "no route"))]))
     event = {"event_broker": [1], "event_incarnation": [1_763_380_000_001], "event_sequence": [7]}
     assert orjson.loads(message.value) == {
         "version": 3,
@@ -86,11 +81,11 @@ def test_a_message_as_it_is_documented():
 
 def test_what_follows_itself_is_written_as_runs():
     """And as text where something else comes in between, or little is won."""
-    rows = [Dropped(EventId(1, 5, 7 + at), 7_000, "stale" if at < 6 else "no route") for at in range(8)]
-    at = [8, 8, 8, 8, 9, 9, 9, 9]
-    (message,) = encode(HEAD, 0, {"dropped": Rows(rows, at)})
+    whys = ["stale", "no route", "stale", "no route", "hop limit", "stale"] + ["no route"] * 2
+    rows = [Dropped(EventId(1, 5, 7 + n), 7_000, why) for n, why in enumerate(whys)]
+    (message,) = encode(HEAD, 0, at(zip([8, 8, 8, 8, 9, 9, 9, 9], rows, strict=True)))
     assert orjson.loads(message.value)["dropped"] == {
-        "why": ["stale"] * 6 + ["no route"] * 2,
+        "why": whys,
         "runs": {
             "event_broker": {"of": [1], "rows": [8]},
             "event_incarnation": {"of": [5], "rows": [8]},
@@ -99,18 +94,40 @@ def test_what_follows_itself_is_written_as_runs():
             "at": {"of": [8, 9], "rows": [4, 4]},
         },
     }
-    stream = Stream(HEAD)
-    assert not [*stream.add("dropped", Rows(rows[:6], at[:6])), *stream.add("dropped", Rows(rows[6:], at[6:]))]
-    (together,) = stream.end()
+    first = Run(Dropped, 4, 1, 5, range(7, 11), 7_000, whys[:4])
+    runs = [(8, first), (9, Run(Dropped, 4, 1, 5, range(11, 15), 7_000, whys[4:]))]
+    (together,) = encode(HEAD, 0, runs)
     assert read(together) == read(message)
+
+
+ANY = st.one_of(st.just(None), texts, st.integers(0, 2**64 - 1))
+
+
+@given(st.data())
+def test_turns_are_the_rows_that_they_stand_for(data):
+    """However their columns come: as one value, as a row, as a list, in numbers that are too large for anybody."""
+    numbers = st.one_of(st.integers(0, 2), st.integers(0, 2**64 - 1))
+    rows, turns = [], []
+    for when in range(data.draw(st.integers(1, 6))):
+        count, first = data.draw(st.integers(1, 9)), data.draw(numbers)
+        kinds = (st.one_of(one, st.lists(one, min_size=count, max_size=count)) for one in (numbers, numbers, times))
+        broker, life, time = map(data.draw, kinds)
+        row = st.just(range(first, first + count))
+        sequence = data.draw(row if first < 2**60 else st.lists(numbers, min_size=count, max_size=count))
+        why = data.draw(st.one_of(texts, st.lists(texts, min_size=count, max_size=count)))
+        turns.append((when, Run(Dropped, count, broker, life, sequence, time, why)))
+        rows += at((when, one) for one in turns[-1][1])
+    (one_by_one,), (together,) = encode(HEAD, 0, rows), encode(HEAD, 0, turns)
+    assert read(one_by_one) == read(together)
+    assert [row["why"] for row in read(together)["dropped"]] == [row.why for _, run in rows for row in run]
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9), min_size=1, max_size=4))
 def test_runs_are_the_values_that_they_stand_for(parts):
     whole = [value for part in parts for value in part]
-    assert list(joined(map(in_runs, parts))) == whole
-    assert list(joined(in_row(tuple(part)) for part in parts)) == whole
-    runs = joined(Repeated(part, [1] * len(part)) for part in parts)
+    assert list(in_runs(whole)) == list(in_row(tuple(whole))) == whole
+    assert in_one(whole) == (whole if len({*whole}) > 1 else whole[0])
+    runs = Repeated(whole, [1] * len(whole)).joined()
     assert columns_of({"runs": {"x": {"of": runs.values, "rows": runs.counts}}}) == {"x": whole}
     assert list(runs[1:3]) == whole[1:3]
     assert len(runs) == len(whole)
@@ -119,7 +136,7 @@ def test_runs_are_the_values_that_they_stand_for(parts):
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=5), st.integers(0, 50))
 def test_so_are_runs_that_rise(parts, cut):
     whole = [number for first, count in parts for number in range(first, first + count)]
-    rising = joined(Rising.same(*part) for part in parts)
+    rising = Rising(*zip(*parts, strict=True)).joined()
     assert list(rising) == whole
     assert columns_of({"runs": {"x": in_words(rising)}}) == {"x": whole}
     assert [*rising[:cut], *rising[cut:]] == whole
@@ -160,7 +177,7 @@ def test_messages_stay_small_and_lose_nothing(rows, most):
         found = [row for some in told for row in some.get(kind, [])]
         if all(message.value for message in messages):
             assert [_bare(row) for row in found] == [_bare(row) for row in expected]
-    assert sum(message.rows for message in messages) == sum(len(some[0]) for some in rows.values())
+    assert sum(message.rows for message in messages) == len(rows)
 
 
 def _bare(row):
@@ -169,14 +186,26 @@ def _bare(row):
 
 def test_a_row_that_is_too_large_is_told_without_its_attributes():
     large = QUOTE._replace(attributes={"text": "x" * 2_000})
-    messages = list(encode(HEAD, 0, {"published": Rows([QUOTE, large, QUOTE], [1, 2, 3])}, most=1_000))
+    messages = list(encode(HEAD, 0, at([(1, QUOTE), (2, large), (3, QUOTE)]), most=1_000))
     assert [row["attributes"] for message in messages for row in read(message)["published"]] == [
         {"price": 1.5, "symbol": "ACME"},
         None,
         {"price": 1.5, "symbol": "ACME"},
     ]
     client = Delivered(EVENT, 0, "c" * 2_000, (), 1)
-    assert [message.value for message in encode(HEAD, 0, {"delivered": Rows([client], [1])}, most=1_000)] == [b""]
+    assert [message.value for message in encode(HEAD, 0, at([(1, client)]), most=1_000)] == [b""]
+
+
+def test_a_stream_goes_on_after_it_was_told():
+    """Nothing of a message is in the next one, and numbers go on."""
+    stream = Stream(HEAD)
+    for first in (0, 3, 6):
+        row = range(first, first + 3)
+        assert not stream.add(Run(Dropped, 3, 1, 5, row, 7_000, ["a", "b", "c"] if first != 3 else "same"), 1)
+        (message,) = stream.end()
+        assert [one["event_sequence"] for one in read(message)["dropped"]] == list(row)
+        assert (message.first, message.rows, stream.next) == (first, 3, first + 3)
+    assert stream.end() == []
 
 
 @pytest.mark.parametrize(
@@ -188,27 +217,31 @@ def test_a_row_that_is_too_large_is_told_without_its_attributes():
     ],
 )
 def test_what_taps_may_hold_of_events(held, attributes, publisher):
-    (message,) = encode(HEAD, 0, {"published": Rows([QUOTE], [1])}, held)
+    (message,) = encode(HEAD, 0, at([(1, QUOTE)]), held)
     (row,) = read(message)["published"]
     assert (row["attributes"], row["publisher"]) == (attributes, publisher)
 
 
 def test_what_taps_may_hold_of_filters():
     rows = [Subscribed("c", 1, type, "price > 1", True) for type in ("quote", "trade", None)]
-    (message,) = encode(HEAD, 0, {"subscribed": Rows(rows, [1, 2, 3])}, Held(filters=frozenset(["quote"])))
+    (message,) = encode(HEAD, 0, at(enumerate(rows)), Held(filters=frozenset(["quote"])))
     assert [row["filter"] for row in read(message)["subscribed"]] == ["price > 1", None, None]
 
 
-@given(st.lists(ids, min_size=1, max_size=50), st.integers(1, 12))
-def test_all_rows_of_an_event_lie_in_one_partition(events, partitions):
-    rows = Rows([Dropped(event, 0, str(at)) for at, event in enumerate(events)], list(range(len(events))))
-    parts = by_partition(rows, partitions)
-    for partition, part in parts.items():
+@given(st.lists(ids, min_size=1, max_size=50), st.integers(1, 12), st.sampled_from([0, 1, 50, 9_000]))
+def test_all_rows_of_an_event_lie_in_one_partition(events, partitions, in_row):
+    """Whether they follow each other, so many of them, or not."""
+    brokers, lives, sequences = map(list, zip(*events, strict=True))
+    count = in_row or len(events)
+    row = range(sequences[0], sequences[0] + in_row)
+    columns = (brokers[0], lives[0], row) if in_row else (brokers, lives, sequences)
+    run = Run(Dropped, count, *columns, list(range(count)), "why")
+    found = []
+    for partition, part in by_partition(run, partitions):
         assert 0 <= partition < partitions
-        *found, _, numbers, at = part
-        assert {partition_of(EventId(*event), partitions) for event in zip(*found, strict=True)} == {partition}
-        assert [int(number) for number in numbers] == list(at) == sorted(at)
-    assert sum(len(part[0]) for part in parts.values()) == len(events)
+        assert {partition_of(row.event, partitions) for row in part} == {partition}
+        found += part
+    assert found == list(run)
 
 
 def test_partitions_are_used_alike():

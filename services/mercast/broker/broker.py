@@ -245,7 +245,7 @@ class Broker:
             rows, self._rows = self._rows, ()
             for session in written:
                 session.flush()
-        if rows and self.taps is not None and isinstance(rows, Written):  # which tell of what has been written by now
+        if isinstance(rows, Written) and self.taps is not None:  # they tell of what has been written by now
             self.taps.take(time.time_ns() // 1_000, rows.runs)
 
     def _to(self, client: str) -> Outgoing | None:

@@ -16,7 +16,6 @@ from typing import TypeAlias
 from mercast.content.event import EventId
 from mercast.limits import DEFAULTS
 from mercast.protocol.repeated import alike, in_row
-from mercast.protocol.rows import Ids
 
 Way: TypeAlias = tuple[int, ...]
 """The clusters that an event has left."""
@@ -50,21 +49,23 @@ class SeenWindow:
         """Whether each of these is new, one after the other; by this way, if it matters by which they come."""
         if not events:
             return []
-        sources, incarnations, sequences = Ids.of(events).columns
+        sources, incarnations, sequences = zip(*events, strict=True)
         if alike(sources) and alike(incarnations):
-            return self._see((sources[0], incarnations[0], way), sequences)
+            return self._see((sources[0], incarnations[0], way), in_row(sequences))
         answers: list[Seen] = []
         for (source, incarnation), run in groupby(events, _origin):
             answers += self._see((source, incarnation, way), in_row(tuple(sequence for _, _, sequence in run)))
         return answers
 
-    def follow(self, origin: tuple[int, int, Way], sequences: Sequence[int]) -> bool:
-        """Whether these come right after the highest: then all are new, and no longer are. Else nothing is done."""
-        window, count = self._windows.get(origin), len(sequences)
-        if window is None or sequences != range(window[0] + 1, window[0] + 1 + count):
+    def follow(self, origin: tuple[int, int, Way], row: range) -> bool:
+        """Whether these, each one more than that before it, come after the highest: then all are new, and no longer
+        are. Else nothing is done."""
+        window = self._windows.get(origin)
+        if window is None or row[0] <= window[0]:
             return False
+        (highest, bits), last = window, row[-1]
         del self._windows[origin]  # it becomes the last
-        self._windows[origin] = window[0] + count, (window[1] << count | (1 << count) - 1) & self._all
+        self._windows[origin] = last, (bits << min(last - highest, self._size) | (1 << len(row)) - 1) & self._all
         return True
 
     def _see(self, origin: tuple[int, int, Way], sequences: Sequence[int]) -> list[Seen]:
@@ -72,7 +73,7 @@ class SeenWindow:
         count = len(sequences)
         if origin[:2] == self._own:
             return [Seen.REPEAT] * count
-        if self.follow(origin, sequences):  # the usual case, in one step
+        if isinstance(sequences, range) and self.follow(origin, sequences):  # the usual case, in one step
             return [Seen.NEW] * count
         window = self._windows.pop(origin, None)
         if window is None and len(self._windows) >= self._sources:

@@ -4,8 +4,8 @@ Of the events of a turn most columns of tap rows are all alike, and their number
 column costs the same for a thousand rows as for one, from the core to the message; readers lay it out again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, pairwise, repeat
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby, repeat
 from typing import Any, Self, overload
 
 RUNS = "runs"
@@ -30,14 +30,24 @@ class Repeated(Sequence[Any]):
     def __init__(self, values: Sequence[Any], counts: Sequence[int]) -> None:
         self.values, self.counts = values, counts
 
-    @classmethod
-    def same(cls, value: Any, count: int) -> Self:
-        return cls((value,), (count,))
-
     @property
     def is_shorter(self) -> bool:
         """Than all of its values, by far."""
         return len(self.values) * SHORTER <= len(self)
+
+    def joined(self) -> Self:
+        """The same, with what follows itself in one."""
+        values, counts, expected = list[Any](), list[int](), object()
+        if type(self) is Repeated and alike(self.values):  # as mostly
+            return type(self)((self.values[0],), (sum(self.counts),))
+        for value, count in zip(self.values, self.counts, strict=True):
+            if value == expected:
+                counts[-1] += count
+            else:
+                values.append(value)
+                counts.append(count)
+            expected = self.later(value, count)
+        return type(self)(values, counts)
 
     def __len__(self) -> int:
         return sum(self.counts)
@@ -87,18 +97,19 @@ class Rising(Repeated):
 
 def alike(column: Sequence[Any]) -> bool:
     """Whether all values are the same one."""
-    if type(column) is Repeated:
-        return len(column.values) == 1
-    return bool(column[0] == column[-1] and column.count(column[0]) == len(column))
+    return bool(column and column[0] == column[-1] and column.count(column[0]) == len(column))
+
+
+def in_one(column: Sequence[Any]) -> Any:
+    """The one value that all are, or else a list of them."""
+    return column[0] if alike(column) else list(column)
 
 
 def in_runs(column: Sequence[Any]) -> Sequence[Any]:
     """The same column, as runs if these are far fewer than its values."""
-    if isinstance(column, Repeated):
-        return column
     count = len(column)
     if alike(column):
-        return Repeated.same(column[0], count)
+        return Repeated((column[0],), (count,))
     if count < SHORTER or (column[0] != column[1] and column[1] != column[2]):  # the last where all differ
         return column
     found = Repeated(*zip(*((value, len(list(run))) for value, run in groupby(column)), strict=True))
@@ -111,31 +122,7 @@ def in_row(numbers: Sequence[int]) -> Sequence[int]:
     if numbers[-1] - first != count - 1:
         return numbers
     row = range(first, first + count)
-    return row if tuple(row) == numbers else numbers
-
-
-def joined(parts: Iterable[Sequence[Any]]) -> Sequence[Any]:
-    """One column after the other; runs if all of them are."""
-    all_ = list(parts)
-    if len(all_) == 1:
-        return all_[0]
-    kinds = set(map(type, all_))
-    if kinds == {range} and all(one[-1] + 1 == other[0] for one, other in pairwise(all_)):
-        return range(all_[0][0], all_[-1][-1] + 1)
-    if kinds not in ({Repeated}, {Rising}):
-        return list(chain.from_iterable(all_))
-    (kind,) = kinds
-    values, counts = list[Any](), list[int]()
-    expected = object()
-    for part in all_:
-        for value, count in zip(part.values, part.counts, strict=True):  # type: ignore[attr-defined]
-            if value == expected:
-                counts[-1] += count
-            else:
-                values.append(value)
-                counts.append(count)
-            expected = value + count if kind is Rising else value
-    return kind(values, counts)  # type: ignore[no-any-return]
+    return row if tuple(row) == tuple(numbers) else numbers
 
 
 def in_words(runs: Repeated) -> dict[str, Any]:

@@ -5,10 +5,10 @@ docs/taps.md. New fields come last and have defaults: rows of traced events trav
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Annotated, Any, NamedTuple, TypeAlias, overload
 
 from mercast.content.event import EventId
-from mercast.protocol.repeated import Repeated, in_row, in_runs
 
 # -- about events ------------------------------------------------------------------------------------------------------
 
@@ -179,69 +179,48 @@ ControlRow: TypeAlias = (
 
 # -- many at once ------------------------------------------------------------------------------------------------------
 
+Column: TypeAlias = Any
+"""Of rows that were written together: a list of their values, or a range; anything else is the one value that all of
+them have."""
 
-class Ids(Sequence[EventId]):
-    """Ids of events, as columns: broker, incarnation, sequence."""
+_VARIED = frozenset((list, range))
 
-    __slots__ = ("columns",)
 
-    def __init__(self, brokers: Sequence[int], incarnations: Sequence[int], sequences: Sequence[int]) -> None:
-        self.columns = brokers, incarnations, sequences
-
-    @staticmethod
-    def of(ids: Sequence[EventId]) -> "Ids":
-        if isinstance(ids, Ids):
-            return ids
-        return Ids.of_columns(*zip(*ids, strict=True))
-
-    @staticmethod
-    def of_columns(brokers: tuple[int, ...], incarnations: tuple[int, ...], sequences: tuple[int, ...]) -> "Ids":
-        return Ids(in_runs(brokers), in_runs(incarnations), in_row(sequences))
-
-    @staticmethod
-    def in_row(first: EventId, sequences: Sequence[int]) -> "Ids":
-        """Of one source, as this one is."""
-        count = len(sequences)
-        return Ids(Repeated.same(first[0], count), Repeated.same(first[1], count), sequences)
-
-    def __len__(self) -> int:
-        return len(self.columns[2])
-
-    def __iter__(self) -> Iterator[EventId]:
-        return map(EventId, *self.columns)
-
-    @overload
-    def __getitem__(self, at: int) -> EventId: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[EventId]: ...
-    def __getitem__(self, at: int | slice) -> Any:
-        return list(self)[at]
+def is_varied(column: Column) -> bool:
+    """Whether it has a value for each row."""
+    return type(column) in _VARIED
 
 
 class Run:
-    """Rows of one kind, as columns in the order of its fields: an object for each row would cost too much.
+    """Rows of one kind, as columns: an object for each row would cost too much.
 
-    The ids of events may be plain tuples.
+    Columns are in the order of the row's fields, but for an event's id: it takes three, broker, incarnation and
+    sequence.
     """
 
-    __slots__ = ("columns", "row")
+    __slots__ = ("columns", "count", "row")
 
-    def __init__(self, row: type[Any], *columns: Sequence[Any]) -> None:
-        self.row, self.columns = row, columns
+    def __init__(self, row: type[Any], count: int, *columns: Column) -> None:
+        self.row, self.count, self.columns = row, count, columns
 
     @staticmethod
     def of(row: Any) -> "Run":
-        return Run(type(row), *((value,) for value in row))
+        return Run(type(row), 1, *(*row[0], *row[1:]) if type(row) in EVENT_ROWS else row)
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return self.count
 
     def __iter__(self) -> Iterator[Any]:
         """Row by row."""
-        make, (first, *others) = self.row, self.columns
+        columns: Iterable[Any] = [one if is_varied(one) else repeat(one, self.count) for one in self.columns]
         if self.row in EVENT_ROWS:
-            first = [EventId(*id_) for id_ in first]
-        return (make(*values) for values in zip(first, *others, strict=True))
+            columns = (map(EventId, *columns[:3]), *columns[3:])  # type: ignore[index]
+        return map(self.row, *columns)
+
+    def cut(self, begin: int, end: int) -> "Run":
+        """Some of these rows."""
+        cut = (one[begin:end] if is_varied(one) else one for one in self.columns)
+        return Run(self.row, min(end, self.count) - begin, *cut)
 
 
 class Written(Sequence[Any]):

@@ -1,33 +1,23 @@
 """Tap rows as messages: one JSON object for many rows, which are packed by kind, as columns (columns.py).
 
-Rows are encoded many at a time, column by column, and put together when they are shipped: an object for each
-would cost as much as routing does, and rows that are kept for long keep the events alive that they tell of. Columns of
-rows about events in which the same value follows itself are written as runs (repeated.py).
+Of most columns all rows of a turn have the same value, and their numbers follow each other: such a turn adds one number
+to what was gathered of a column, whatever the number of its rows. What differs from row to row is encoded at once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import chain, groupby
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from io import BytesIO
+from itertools import chain, groupby, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from mercast.content.event import EventId
-from mercast.protocol.columns import COLUMNS, CONTROL_ROWS, EVENT_ROWS, KIND_OF, VERSION
-from mercast.protocol.repeated import (
-    FROM,
-    MOST_ROWS,
-    ROWS,
-    RUNS,
-    SHORTER,
-    Repeated,
-    Rising,
-    alike,
-    in_runs,
-    in_words,
-    joined,
-)
-from mercast.protocol.rows import Ids, Run
+from mercast.protocol.columns import COLUMNS, EVENT_ROWS, KIND_OF, VERSION, Column
+from mercast.protocol.repeated import MOST_ROWS, RUNS, Repeated, Rising, in_words
+from mercast.protocol.rows import Column as RunColumn
+from mercast.protocol.rows import Run, is_varied
 
 MOST_BYTES = 900_000
 """Of one message: Kafka's brokers take a million unless told otherwise, header and key included."""
@@ -66,39 +56,6 @@ class Held(NamedTuple):
 ALL = Held()
 
 
-Columns: TypeAlias = tuple[Sequence[Any], ...]
-"""Of rows of one kind, in the order of columns.py."""
-
-
-def gather(written: Iterable[tuple[int, Run]]) -> dict[str, Columns]:
-    """Runs, each with the time when it happened, by kind."""
-    parts: dict[str, list[Columns]] = {}
-    for at, run in written:
-        if len(run):
-            parts.setdefault(KIND_OF[run.row], []).append(_columns_of(run, at))
-    return {
-        kind: some[0] if len(some) == 1 else tuple(map(joined, zip(*some, strict=True))) for kind, some in parts.items()
-    }
-
-
-def _columns_of(run: Run, at: int) -> Columns:
-    when = Repeated.same(at, len(run))
-    if run.row not in _ABOUT_EVENTS:
-        return (*run.columns, when)
-    ids, times, *others = run.columns
-    return (*Ids.of(ids).columns, _micros(times), *others, when)
-
-
-def _micros(times: Sequence[int]) -> Sequence[int]:
-    times = in_runs(times)
-    if isinstance(times, Repeated):
-        return Repeated([time // _MICRO for time in times.values], times.counts)
-    return [time // _MICRO for time in times]
-
-
-_ABOUT_EVENTS = frozenset(EVENT_ROWS.values())
-
-
 class TapMessage(NamedTuple):
     first: int
     rows: int
@@ -120,151 +77,221 @@ def _partition(broker: int, incarnation: int, block: int, partitions: int) -> in
     return (mixed >> 32) % partitions
 
 
-def by_partition(rows: Columns, partitions: int) -> dict[int, Columns]:
-    """Rows about events, with those of each partition in order."""
-    brokers, incarnations, sequences = rows[:3]
-    parts: dict[int, list[slice]] = {}
-    if alike(brokers) and alike(incarnations):  # as nearly always
-        for block, part in _blocks(sequences):
-            parts.setdefault(_partition(brokers[0], incarnations[0], block, partitions), []).append(part)
+def by_partition(run: Run, partitions: int) -> Iterable[tuple[int, Run]]:
+    """Rows about events, with the partition of each part; those of each partition stay in order."""
+    brokers, incarnations, sequences = run.columns[:3]
+    if type(brokers) is list or type(incarnations) is list:
+        ids = zip(*(one if is_varied(one) else repeat(one) for one in run.columns[:3]), strict=False)
+        blocks = [(broker, incarnation, sequence >> _BLOCK) for broker, incarnation, sequence in ids]
+    elif type(sequences) is not list:
+        first, last = (sequences[0], sequences[-1]) if type(sequences) is range else (sequences, sequences)
+        if first >> _BLOCK == last >> _BLOCK:  # mostly
+            return ((_partition(brokers, incarnations, first >> _BLOCK, partitions), run),)
+        return _in_row(run, partitions)
     else:
-        end = 0
-        for (*source, block), run in groupby(zip(brokers, incarnations, _blocks_of(sequences), strict=True)):
-            begin, end = end, end + len(list(run))
-            parts.setdefault(_partition(*source, block, partitions), []).append(slice(begin, end))
-    if len(parts) == 1:
-        return dict.fromkeys(parts, rows)
-    return {place: tuple(joined(column[part] for part in parts[place]) for column in rows) for place in sorted(parts)}
+        blocks = [(brokers, incarnations, sequence >> _BLOCK) for sequence in sequences]
+    return _in_runs(run, blocks, partitions)
 
 
-def _blocks(sequences: Sequence[int]) -> Iterator[tuple[int, slice]]:
-    """Of events of one source, with the places of each."""
-    if not isinstance(sequences, range):
-        if min(sequences) >> _BLOCK == max(sequences) >> _BLOCK:
-            yield sequences[0] >> _BLOCK, slice(None)
-            return
-        end = 0
-        for block, run in groupby(_blocks_of(sequences)):
-            begin, end = end, end + len(list(run))
-            yield block, slice(begin, end)
-        return
-    first = sequences[0]
-    for block in range(first >> _BLOCK, (sequences[-1] >> _BLOCK) + 1):
-        yield block, slice(max(0, (block << _BLOCK) - first), (block + 1 << _BLOCK) - first)
+def _in_row(run: Run, partitions: int) -> Iterator[tuple[int, Run]]:
+    """Of events of one source that follow each other."""
+    broker, incarnation, row = run.columns[:3]
+    for block in range(row[0] >> _BLOCK, (row[-1] >> _BLOCK) + 1):
+        begin, end = ((one << _BLOCK) - row[0] for one in (block, block + 1))
+        yield _partition(broker, incarnation, block, partitions), run.cut(max(0, begin), end)
 
 
-def _blocks_of(sequences: Sequence[int]) -> list[int]:
-    return [sequence >> _BLOCK for sequence in sequences]
+def _in_runs(run: Run, blocks: list[tuple[int, int, int]], partitions: int) -> Iterator[tuple[int, Run]]:
+    end = 0
+    for block, part in groupby(blocks):
+        begin, end = end, end + len(list(part))
+        yield _partition(*block, partitions), run.cut(begin, end) if end - begin < run.count else run
 
 
-# -- rows as text ------------------------------------------------------------------------------------------------------
+# -- rows that are gathered --------------------------------------------------------------------------------------------
 
 
-class _Told:
-    """The rows of one kind that a message has so far, as they came."""
+Said: TypeAlias = Any
+"""Of a column, for the rows of a turn: JSON, if they differ; else the one value, or a range."""
 
-    __slots__ = ("forms", "parts")
 
-    def __init__(self, parts: "_Parts") -> None:
-        self.parts = [parts]
-        self.forms: list[type[_Part]] = list(map(type, parts))
-        """How each column is told: as text as soon as its parts are of several forms."""
+class _Gathered:
+    """A column of rows that are gathered for a message: runs while it can be, else text.
 
-    def growth(self, parts: "_Parts") -> int:
-        """Bytes that the message grows by with these, at most."""
-        if list(map(type, parts)) == self.forms:  # as nearly always
-            return sum(map(_size, parts))
-        size = 0
-        for place, (part, form) in enumerate(zip(parts, self.forms, strict=True)):
-            if type(part) is form:
-                size += _size(part)
+    In flat buffers: what was an object of its own would stay between the events of later turns, whose memory would soon
+    be in shreds. That alone made brokers a tenth slower.
+    """
+
+    __slots__ = ("_column", "_size", "_text", "_turns", "_values")
+
+    def __init__(self, column: Column, turns: "array[int]") -> None:
+        self._column = column
+        self._turns = turns
+        """How many rows each turn had."""
+        self._values: Any = array("q") if column.kind == "int" and not column.nullable else []
+        """Of each turn the one that all its rows have, or the first of those that rise."""
+        self._text, self._size = BytesIO(), 0
+        """With a comma after each value, so many bytes of what there is; else there are only values."""
+
+    def add(self, said: Said, rows: int) -> int:
+        """Of a turn; how many bytes of text more there are. To be told before the turn is one of the turns."""
+        if type(said) is bytes:
+            return self._write(said)
+        if not self._size:
+            try:
+                self._values.append(said[0] if type(said) is range else said)
+            except OverflowError:  # nobody's number, but a neighbour may say it
+                pass
             else:
-                size += len(_text(part)) + 1
-                if form is not bytes:
-                    size += sum(len(_text(one[place])) + 1 for one in self.parts)
+                return 0
+        return self._write(orjson.dumps(list(said) if type(said) is range else [said] * rows))
+
+    def _write(self, values: bytes) -> int:
+        before = self._size
+        if self._values:
+            laid_out, self._values = orjson.dumps(list(self.runs())), self._values[:0]
+            self._write(laid_out)
+        self._text.seek(self._size)
+        self._size += self._text.write(memoryview(values)[1:-1]) + self._text.write(b",")
+        return self._size - before
+
+    def clear(self) -> None:
+        self._values, self._size = self._values[:0], 0
+
+    def runs(self) -> Repeated:
+        kind = Rising if self._column.rises else Repeated
+        return kind(self._values, self._turns[: len(self._values)]).joined()
+
+    def text(self) -> memoryview | bytes:
+        """Its values with commas between them."""
+        return self._text.getbuffer()[: self._size - 1] if self._size else orjson.dumps(list(self.runs()))[1:-1]
+
+    def found(self) -> "Repeated | memoryview | bytes":
+        """Runs, if these are much shorter."""
+        if not self._size:
+            runs = self.runs()
+            if runs.is_shorter:
+                return runs
+        return self.text()
+
+
+class _Kind:
+    """Rows of one kind that are gathered for a message."""
+
+    __slots__ = ("_columns", "_name", "rows", "turns")
+
+    def __init__(self, name: str) -> None:
+        self._name, self.rows = name, 0
+        self.turns = array("q")
+        self._columns = [_Gathered(column, self.turns) for column in COLUMNS[name]]
+
+    def add(self, said: Iterable[Said], rows: int) -> int:
+        size = 0
+        for column, one in zip(self._columns, said, strict=True):
+            size += column.add(one, rows)
+        self.turns.append(rows)
+        self.rows += rows
         return size
 
-    def add(self, parts: "_Parts") -> None:
-        self.parts.append(parts)
-        for place, part in enumerate(parts):
-            if type(part) is not self.forms[place]:
-                self.forms[place] = bytes
+    def clear(self) -> None:
+        self.rows = 0
+        for column in self._columns:
+            column.clear()
+        del self.turns[:]
 
-    def columns(self) -> "Iterator[Repeated | list[bytes]]":
-        """All of it: runs where they are shorter, else text in pieces."""
-        for form, column in zip(self.forms, zip(*self.parts, strict=True), strict=True):
-            runs = joined(column) if form is not bytes else None
-            if isinstance(runs, Repeated) and (runs.is_shorter or any(part.is_shorter for part in column)):
-                yield runs
+    def texts(self) -> Iterator[Any]:
+        """In pieces, for they are long: to be put together once. Runs only of rows about events: others are few, and it
+        is simpler to read them without."""
+        runs: dict[str, dict[str, Any]] = {}
+        before = b',"%b":{' % self._name.encode()
+        for column, gathered in zip(COLUMNS[self._name], self._columns, strict=True):
+            found = gathered.found() if self._name in EVENT_ROWS else gathered.text()
+            if isinstance(found, Repeated):
+                runs[column.name] = in_words(found)
             else:
-                yield list(map(_text, column))
+                yield b'%b"%b":[' % (before, column.name.encode())
+                yield found
+                before = b"],"
+        yield b'%b"%b":%b}' % (before, RUNS.encode(), orjson.dumps(runs)) if runs else before[:1] + b"}"
+
+    def laid_out(self) -> list[list[Any]]:
+        return [orjson.loads(b"".join((b"[", gathered.text(), b"]"))) for gathered in self._columns]
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
 
 
 class Stream:
-    """Rows of one topic and partition: encoded as they come, many to a message, numbered as they are told or lost."""
+    """Rows of one topic and partition: gathered as they come, many to a message, numbered as they are told or lost."""
 
     def __init__(self, head: Head, held: Held = ALL, first: int = 0, most: int = MOST_BYTES) -> None:
         self.next = first
         """The number of the next row that is told or lost."""
-        self._head, self._held, self._most = head, held, most
-        self._rows = 0
-        self._told: dict[str, _Told] = {}
-        """By kind."""
-        self._bytes = self._empty = len(self._header(_LARGEST)) + _PER_KIND
+        self._head, self._held, self._most = head, None if held == ALL else held, most
+        self._full = min(_FULL_BYTES, most)
+        self._kinds: dict[str, _Kind] = {}
+        self._rows = self._bytes = 0
+        """Bytes of text, most of what a message has."""
 
-    def add(self, kind: str, rows: Columns) -> Iterator[TapMessage]:
-        """Messages that are full."""
-        count, parts = len(rows[0]), _parts(kind, rows, self._held)
-        if self._keep(kind, count, parts):
-            return
-        yield from self.end()
-        if self._keep(kind, count, parts):
-            return
-        if count > 1:
-            half = count // 2
-            yield from self.add(kind, tuple(one[:half] for one in rows))
-            yield from self.add(kind, tuple(one[half:] for one in rows))
-        else:
-            yield from self._add_large(kind, rows)
+    def add(self, run: Run, at: int) -> Iterable[TapMessage]:
+        """Rows of what happened at this time, in microseconds; messages that are full."""
+        kind, rows = KIND_OF[run.row], run.count
+        columns = run.columns if self._held is None else _held(kind, run.columns, self._held)
+        said, size = _said(columns, kind in EVENT_ROWS)
+        if rows > 1 and (size > self._full or rows > MOST_ROWS):
+            half = rows // 2
+            return [*self.add(run.cut(0, half), at), *self.add(run.cut(half, rows), at)]
+        full: Iterable[TapMessage] = ()
+        if self._bytes + size > self._full or self._rows + rows > MOST_ROWS:
+            full = self.end()
+        gathered = self._kinds.get(kind)
+        if gathered is None:
+            gathered = self._kinds[kind] = _Kind(kind)
+        said.append(at)
+        self._bytes += gathered.add(said, rows)
+        self._rows += rows
+        return full
 
-    def _keep(self, kind: str, count: int, parts: "_Parts") -> bool:
-        """If there is room."""
-        told = self._told.get(kind)
-        size = told.growth(parts) if told is not None else _NAME_BYTES[kind] + sum(map(_size, parts))
-        most = min(self._most, _FULL_BYTES) if self._rows else self._most
-        if self._rows + count > MOST_ROWS or self._bytes + size > most:
-            return False
-        if told is not None:
-            told.add(parts)
-        else:
-            self._told[kind] = _Told(parts)
-        self._bytes += size
-        self._rows += count
-        return True
-
-    def _add_large(self, kind: str, rows: Columns) -> Iterator[TapMessage]:
-        """A row that is too large is told without what may be large; if that does not help, it is lost."""
-        parts = _parts(kind, rows, self._held._replace(attributes=_NONE, filters=_NONE))
-        if not self._keep(kind, 1, parts):
-            yield self._message(b"", 1)
-
-    def end(self) -> Iterator[TapMessage]:
-        """A message with all that is left, if anything is."""
+    def end(self) -> list[TapMessage]:
+        """Messages with all that is left, if anything is."""
         if not self._rows:
-            return
-        kinds = (_kind_texts(kind, told) for kind, told in self._told.items())
-        value = b"".join((self._header(self._rows), *chain.from_iterable(kinds), b"}"))
-        rows, self._rows, self._bytes = self._rows, 0, self._empty
-        self._told.clear()
-        yield self._message(value, rows)
+            return []
+        value = self._value(self._kinds, self._rows)
+        if len(value) <= self._most:
+            messages = [self._message(value, self._rows)]
+        else:
+            messages = list(self._parts({name: kind.laid_out() for name, kind in self._kinds.items() if kind.rows}))
+        self._rows = self._bytes = 0
+        for kind in self._kinds.values():
+            kind.clear()
+        return messages
 
     def nothing(self) -> TapMessage:
         """A message without rows: those before its number have been told or lost."""
         return self._message(self._header(0) + b"}", 0)
 
+    def _parts(self, laid_out: "_LaidOut") -> Iterator[TapMessage]:
+        """Of what is too large for one message. A row that is too large is told without what may be large; if that does
+        not help, it is lost."""
+        rows = sum(len(columns[0]) for columns in laid_out.values())
+        value = self._value(_gathered(laid_out), rows)
+        if len(value) <= self._most:
+            yield self._message(value, rows)
+        elif rows > 1:
+            for half in _halves(laid_out, rows // 2):
+                yield from self._parts(half)
+        elif (without := _without_what_is_large(laid_out)) != laid_out:
+            yield from self._parts(without)
+        else:
+            yield self._message(b"", 1)
+
     def _message(self, value: bytes, rows: int) -> TapMessage:
         self.next += rows
         return TapMessage(self.next - rows, rows, value)
+
+    def _value(self, kinds: Mapping[str, _Kind], rows: int) -> bytes:
+        texts = (kind.texts() for kind in kinds.values() if kind.rows)
+        return b"".join((self._header(rows), *chain.from_iterable(texts), b"}"))
 
     def _header(self, count: int) -> bytes:
         """Open: what follows is put behind it."""
@@ -272,135 +299,105 @@ class Stream:
         return orjson.dumps(header)[:-1]
 
 
-def _kind_texts(kind: str, told: _Told) -> Iterator[bytes]:
-    """In pieces, for they are long: to be put together once."""
-    runs: dict[str, dict[str, Any]] = {}
-    before = b',"%b":{' % kind.encode()
-    for column, found in zip(COLUMNS[kind], told.columns(), strict=True):
-        if isinstance(found, Repeated):
-            runs[column.name] = in_words(found)
-            continue
-        yield b'%b"%b":[' % (before, column.name.encode())
-        for place, text in enumerate(found):
-            yield from (b",", text) if place else (text,)
-        before = b"],"
-    yield b'%b"%b":%b}' % (before, RUNS.encode(), orjson.dumps(runs)) if runs else before[:1] + b"}"
-
-
 def encode(
-    head: Head, first: int, rows: Mapping[str, Columns], held: Held = ALL, most: int = MOST_BYTES
+    head: Head, first: int, written: Iterable[tuple[int, Run]], held: Held = ALL, most: int = MOST_BYTES
 ) -> Iterator[TapMessage]:
-    """Messages that hold these rows, by kind; numbered from `first` on."""
+    """Messages that hold these rows, each with the time when it happened; numbered from `first` on."""
     stream = Stream(head, held, first, most)
-    for kind, some in rows.items():
-        if some[0]:
-            yield from stream.add(kind, some)
+    for at, run in written:
+        yield from stream.add(run, at)
     yield from stream.end()
 
 
-_NONE = frozenset[str]()
-_LARGEST = 2**53
-_PER_KIND = 20
-"""Bytes at most of its name, and of brackets."""
-
-_NUMBER_BYTES, _COUNT_BYTES = 21, 8
-"""Bytes at most that it takes to say a number, and for how many rows a value stands; with the comma."""
-_PER_RUNS = len(f',"":{{"{FROM}":[],"{ROWS}":[]}}')
-_NAME_BYTES = {
-    kind: _PER_KIND + len(RUNS) + sum(len(column.name) + _PER_RUNS for column in columns)
-    for kind, columns in COLUMNS.items()
-}
-"""Bytes at most of the names of columns, and of brackets."""
-
-_Part: TypeAlias = Repeated | bytes
-"""Of a column: runs, or its values with commas between them."""
-_Parts: TypeAlias = tuple[_Part, ...]
+def _said(columns: Iterable[RunColumn], about_events: bool) -> tuple[list[Said], int]:
+    """What a turn says, and the bytes of its text."""
+    said, size = list[Said](columns), 0
+    if about_events:
+        said[_TIME] = _micros(said[_TIME])
+    for place, column in enumerate(said):
+        if type(column) is list:
+            said[place] = text = orjson.dumps(column)
+            size += len(text)
+    return said, size
 
 
-def _parts(kind: str, rows: Columns, held: Held) -> _Parts:
-    """Runs only of rows about events: others are few, and it is simpler to read them without."""
-    columns = rows if held == ALL else tuple(_held(kind, rows, held))
-    return tuple(map(_part if kind in EVENT_ROWS else _text, columns))
+_TIME = 3
+"""The place of the time at which an event was published."""
 
 
-def _part(column: Sequence[Any]) -> _Part:
-    if isinstance(column, Repeated):
-        return column
-    if isinstance(column, range):
-        return Rising.same(column[0], len(column))
-    if type(column[0]) in _PLAIN and alike(column):  # of a turn, most columns are
-        return Repeated.same(column[0], len(column))
-    return _text(column)
+def _micros(times: RunColumn) -> RunColumn:
+    return times // _MICRO if isinstance(times, int) else [time // _MICRO for time in times]
 
 
-def _size(part: _Part) -> int:
-    """Bytes at most, with the comma: runs that are no shorter may be told as text."""
-    if isinstance(part, bytes):
-        return len(part) + 1
-    values, counts = part.values, part.counts
-    if len(values) == 1 and counts[0] >= SHORTER and type(values[0]) in _SHORT:  # as most are
-        return _NUMBER_BYTES + _COUNT_BYTES
-    size = _COUNT_BYTES * len(counts) + len(orjson.dumps(values))
-    return size if part.is_shorter else max(size, len(_text(part)) + 1)
+# -- what is too large -------------------------------------------------------------------------------------------------
+
+_LaidOut: TypeAlias = dict[str, list[list[Any]]]
+"""Columns by kind."""
 
 
-_SHORT = frozenset((int, bool, type(None)))
+def _gathered(laid_out: _LaidOut) -> dict[str, _Kind]:
+    kinds = {name: _Kind(name) for name in laid_out}
+    for name, columns in laid_out.items():
+        kinds[name].add(map(orjson.dumps, columns), len(columns[0]))
+    return kinds
 
 
-def _text(column: Sequence[Any] | bytes) -> bytes:
-    if isinstance(column, bytes):
-        return column
-    if type(column) is Repeated:
-        texts = zip(map(orjson.dumps, column.values), column.counts, strict=True)
-        return b",".join([b",".join([text] * count) for text, count in texts])
-    return orjson.dumps(column if type(column) in _WRITTEN else list(column))[1:-1]
+def _halves(laid_out: _LaidOut, first: int) -> tuple[_LaidOut, _LaidOut]:
+    """The first so many rows, and the others."""
+    begin, end = _LaidOut(), _LaidOut()
+    for name, columns in laid_out.items():
+        here = min(first, len(columns[0]))
+        first -= here
+        if here:
+            begin[name] = [column[:here] for column in columns]
+        if here < len(columns[0]):
+            end[name] = [column[here:] for column in columns]
+    return begin, end
 
 
-_PLAIN = frozenset((int, bool, str, tuple, type(None)))
-_WRITTEN = frozenset((list, tuple))
+def _without_what_is_large(laid_out: _LaidOut) -> _LaidOut:
+    return {
+        name: [[None] if column.name in _LARGE else one for column, one in zip(COLUMNS[name], columns, strict=True)]
+        for name, columns in laid_out.items()
+    }
 
 
-def _held(kind: str, rows: Columns, held: Held) -> Iterable[Sequence[Any]]:
+_LARGE = frozenset(("attributes", "filter"))
+
+
+# -- what taps may hold ------------------------------------------------------------------------------------------------
+
+
+def _held(kind: str, columns: Iterable[RunColumn], held: Held) -> Iterable[RunColumn]:
     """The columns, without what the taps may not hold."""
-    named = dict(zip((column.name for column in COLUMNS[kind]), rows, strict=True))
-    for name, change in _CHANGES.items():
-        if name in named:
-            named[name] = change(kind, named, held)
+    named = dict(zip((column.name for column in COLUMNS[kind]), columns, strict=False))
+    if "attributes" in named and kind in EVENT_ROWS and held.attributes is not None:
+        named["attributes"] = _each(partial(_listed, held.attributes), named["attributes"])
+    if "filter" in named and held.filters is not None:
+        named["filter"] = _each(partial(_of_listed, held.filters), named["filter"], named["type"])
+    if held.clients is not None:
+        for name in _CLIENTS & named.keys():
+            named[name] = _each(partial(_known, held.clients), named[name])
     return named.values()
 
 
-# -- columns that are not written as they are --------------------------------------------------------------------------
+_CLIENTS = frozenset(("client", "publisher"))
 
 
-def _attributes(kind: str, columns: Mapping[str, Sequence[Any]], held: Held) -> Sequence[dict[str, Any] | None]:
-    given, listed = columns["attributes"], held.attributes
-    if kind in CONTROL_ROWS or listed is None:
-        return given
-    if not listed:
-        return [None] * len(given)
-    return [one and {name: value for name, value in one.items() if name in listed} for one in given]
+def _each(change: Callable[..., Any], *columns: RunColumn) -> RunColumn:
+    """Of each value what it becomes."""
+    if not any(map(is_varied, columns)):
+        return change(*columns)
+    return list(map(change, *(one if is_varied(one) else repeat(one) for one in columns)))
 
 
-def _filters(_: str, columns: Mapping[str, Sequence[Any]], held: Held) -> Sequence[str | None]:
-    given, listed = columns["filter"], held.filters
-    if listed is None:
-        return given
-    return [one if type_ in listed else None for one, type_ in zip(given, columns["type"], strict=True)]
+def _listed(names: frozenset[str], attributes: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return {name: value for name, value in attributes.items() if name in names} if attributes and names else None
 
 
-def _client(name: str) -> "_Change":
-    def clients(_: str, columns: Mapping[str, Sequence[Any]], held: Held) -> Sequence[str | None]:
-        listed = held.clients
-        return columns[name] if listed is None else [one if one in listed else None for one in columns[name]]
-
-    return clients
+def _of_listed(types: frozenset[str], filter: str | None, type: str | None) -> str | None:
+    return filter if type in types else None
 
 
-_Change = Callable[[str, Mapping[str, Sequence[Any]], Held], Sequence[Any]]
-
-_CHANGES: dict[str, _Change] = {
-    "attributes": _attributes,
-    "filter": _filters,
-    "client": _client("client"),
-    "publisher": _client("publisher"),
-}
+def _known(clients: frozenset[str], client: str | None) -> str | None:
+    return client if client in clients else None

@@ -5,12 +5,13 @@ something, and when an event comes in; everything below that is here, and the sa
 """
 
 from abc import abstractmethod
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import chain, groupby, islice, repeat
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 from mercast.content.errors import ContentError
 from mercast.content.event import Event, EventId, check_event
@@ -33,17 +34,17 @@ from mercast.protocol.messages import (
     Report,
     Statement,
 )
-from mercast.protocol.repeated import Repeated, in_runs
+from mercast.protocol.repeated import in_one, in_row
 from mercast.protocol.rows import (
     FIRST,
     FURTHER,
     WAITED,
     Advertised,
     Agreed,
+    Column,
     Copied,
     Delivered,
     Dropped,
-    Ids,
     Published,
     Run,
     Subscribed,
@@ -331,35 +332,32 @@ class Core(Overlaid):
             counts = [count + bool(clients) for count, clients in zip(counts, interested, strict=True)]
             self._deliver(packets, interested)
         traced = any(map(_traced, packets))
-        tapped = self._tapped(packets, traced)
-        if tapped.places:
-            places = tapped.places
-            told, found, clients = _pick(packets, places), _pick(counts, places), _pick(interested, places)
-            self._write_published(tapped.ids, told, found, clients, traced)
+        for tapped in self._tapped(packets, traced):
+            told, found, clients = (_pick(some, tapped.places) for some in (packets, counts, interested))
+            self._write_published(tapped, told, found, clients, traced)
         self._made.clear()
         self._acknowledge(requests, packets, counts)
 
     def _write_published(
         self,
-        ids: Ids,
+        tapped: "_Tapped",
         packets: Sequence[Packet],
         counts: Sequence[int],
         interested: Sequence[Interested],
         traced: bool,
     ) -> None:
-        events = [packet[0] for packet in packets]
-        _, types, attributes, times, publishers, _, _, payloads, _, _ = zip(*events, strict=True)  # all in one step
-        stamps, made = (ids, in_runs(times)), self._made
-        self._write_delivered(packets, interested, 0, stamps, traced)
-        others: Sequence[int] = counts
+        """All of these are of those that are tapped."""
+        events, matches, made = [packet[0] for packet in packets], 0, self._made
+        _, types, attributes, _, publishers, _, _, payloads, _, _ = zip(*events, strict=True)  # all in one step
         if any(interested):
-            others = [count - bool(clients) for count, clients in zip(counts, interested, strict=True)]
+            matches = in_one(list(map(len, interested)))
+            counts = [count - bool(clients) for count, clients in zip(counts, interested, strict=True)]
+            self._write_delivered(tapped, packets, interested, 0, traced)
         if made:
-            others = [count + made.get(id_, 0) for count, id_ in zip(others, ids, strict=True)]
-        matches = list(map(len, interested)) if any(interested) else Repeated.same(0, len(interested))
-        sizes = list(map(len, payloads))
-        run = Run(Published, *stamps, types, attributes, others, sizes, matches, publishers)
-        self._write(packets if traced else (), run)
+            counts = [count + made.get(id_, 0) for count, id_ in zip(counts, tapped.ids, strict=True)]
+        others, sizes = in_one(counts), in_one(list(map(len, payloads)))
+        told = in_one(types), list(attributes), others, sizes, matches, in_one(publishers)
+        self._write(packets if traced else (), Run(Published, len(events), *tapped.columns, *told))
 
     def _acknowledge(self, requests: list[int], packets: list[Packet], counts: list[int]) -> None:
         """Publishes that follow each other have one receipt."""
@@ -395,26 +393,20 @@ class Core(Overlaid):
 
     def _write_delivered(
         self,
+        tapped: "_Tapped",
         packets: Sequence[Packet],
         interested: Sequence[Interested],
         hops: int,
-        stamps: "_Stamps",
         traced: bool,
     ) -> None:
-        if not any(interested):
-            return
-        if set(map(len, interested)) == {1}:  # as it often is
-            clients, subscriptions = zip(*[of_one for (of_one,) in interested], strict=True)
-        else:
-            delivered = [
-                (packet, client, subscriptions)
-                for packet, clients in zip(packets, interested, strict=True)
-                for client, subscriptions in clients
-            ]
-            packets, clients, subscriptions = zip(*delivered, strict=True)
-            stamps = Ids.of(_ids(packets)), _times(packets, range(len(packets)))
-        same = (Repeated.same(one, len(clients)) for one in (hops, FIRST))
-        self._write(packets if traced else (), Run(Delivered, *stamps, clients, subscriptions, *same))
+        """All of these are of those that are tapped, and somebody is interested."""
+        clients, subscriptions = zip(*chain.from_iterable(interested), strict=True)
+        columns = tapped.columns
+        if set(map(len, interested)) != {1}:  # as it mostly is
+            places = [at for at, some in enumerate(interested) for _ in some]
+            packets, columns = _pick(packets, places), _picked(packets, places).columns
+        told = in_one(clients), in_one(subscriptions), hops, FIRST
+        self._write(packets if traced else (), Run(Delivered, len(clients), *columns, *told))
 
     # -- events that come in -------------------------------------------------------------------------------------------
 
@@ -443,31 +435,35 @@ class Core(Overlaid):
         for forward, _, seen in arrivals:
             if seen is not None:
                 new += _new_among(forward.packets, seen)
-        interested = iter(self.clients.interested(self.contents(new), new, False))
+        interested = iter(self.clients.interested(self.contents(new), new, False) if new else ())
         for forward, neighbour, seen in arrivals:
-            tapped = self._tapped(forward.packets, forward.traced)
             wanted = None if seen is None else self._take_in(forward, seen, interested)
-            if tapped.places:
-                self._write_arrival(forward, neighbour, wanted, tapped)
+            for tapped in self._tapped(forward.packets, forward.traced):
+                self._write_arrival(tapped, forward, neighbour, wanted)
         self._made.clear()
 
-    def _tapped(self, packets: Sequence[Packet], traced: bool) -> "_Tapped":
-        """The events that the taps get rows of. Those that travel together are of one source, in order: often none is
-        left out, and then the first and the last tell of all."""
+    def _tapped(self, packets: Sequence[Packet], traced: bool) -> Iterable["_Tapped"]:
+        """The events that the taps get rows of. Those that travel together mostly are of one source, in order, and of
+        few reads there: then the first and the last tell of all, or of all of a read."""
         if not packets or not (self._sampling or traced):
-            return _NONE_TAPPED
-        count = len(packets)
-        first, last = _ids(packets, (0, count - 1))
-        if not traced and first[:2] == last[:2] and last[2] - first[2] == count - 1:
-            sequence = first[2]
-            chosen = self._samples.in_row(first, count)
-            some = range(count) if len(chosen) == count else [one - sequence for one in chosen]
-            return _Tapped(some, Ids.in_row(first, chosen), range(sequence, sequence + count))
-        ids = _ids(packets)
-        places = self._samples.among(ids) if self._sampling else ()
-        if traced:
-            places = sorted({*places, *(at for at, packet in enumerate(packets) if packet.traced)})
-        return _Tapped(places, Ids.of(_pick(ids, places))) if places else _NONE_TAPPED
+            return ()
+        samples, count = self._samples, len(packets)
+        if not traced:
+            (broker, incarnation, first, began), (source, life, last, ended) = _ends(packets)
+            if last - first == count - 1 and source == broker and life == incarnation:
+                reads = [(began, 0, count)] if began == ended else _reads(packets)
+                if reads:
+                    return [
+                        _Tapped(range(begin, end), (broker, incarnation, range(first + begin, first + end), time))
+                        for time, begin, end in reads
+                        if samples(broker, incarnation, time)
+                    ]
+        chosen = [
+            at
+            for at, (id_, time) in enumerate(zip(_ids(packets), map(_time_of(packets), range(count)), strict=True))
+            if (self._sampling and samples(id_[0], id_[1], time)) or (traced and packets[at].traced)
+        ]
+        return (_picked(packets, chosen),) if chosen else ()
 
     def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[Interested]:
         """For each event, who gets it."""
@@ -485,57 +481,43 @@ class Core(Overlaid):
         return wanted
 
     def _write_arrival(
-        self, forward: Forward, neighbour: int, interested: Sequence[Interested] | None, tapped: "_Tapped"
+        self, tapped: "_Tapped", forward: Forward, neighbour: int, interested: Sequence[Interested] | None
     ) -> None:
         """Rows of the copies that came in, and of what was delivered of them."""
-        stamps = tapped.ids, _times(forward.packets, tapped.places)
+        wanted = False
         if interested is not None:
             interested = _pick(interested, tapped.places)
-            packets = _pick(forward.packets, tapped.places)
-            self._write_delivered(packets, interested, forward.hops, stamps, forward.traced)
-        self._write_copied(forward, neighbour, interested, tapped, stamps, self._copies(tapped))
+            clients = set(map(len, interested))
+            wanted = (0 not in clients) if len(clients) == 1 else in_one(list(map(bool, interested)))
+            if wanted is not False:
+                packets = _pick(forward.packets, tapped.places)
+                self._write_delivered(tapped, packets, interested, forward.hops, forward.traced)
+        self._write_copied(tapped, forward, neighbour, wanted, self._copies(tapped))
 
-    def _copies(self, tapped: "_Tapped") -> Sequence[int]:
+    def _copies(self, tapped: "_Tapped") -> Column:
         """Which copy of each event it is."""
-        ids, before = tapped.ids, self._received_before
-        if tapped.row is None:
-            seen: Sequence[Seen] = before.see_all(ids)
-        else:
-            source, incarnation = ids.columns[0][0], ids.columns[1][0]
-            if before.follow((source, incarnation, ()), tapped.row):
-                return Repeated.same(FIRST, len(ids))
-            whole = Ids.in_row(EventId(source, incarnation, tapped.row[0]), tapped.row)
-            seen = _pick(before.see_all(whole), tapped.places)
-        return [FIRST if one is _NEW else FURTHER for one in seen]
+        (broker, incarnation, sequences, _), before = tapped.columns, self._received_before
+        if tapped.in_row and before.follow((broker, incarnation, ()), cast("range", sequences)):
+            return FIRST
+        seen = before.see_all(tapped.ids)
+        return in_one([FIRST if one is _NEW else FURTHER for one in seen])
 
     def note_waited(self, forward: Forward, neighbour: int) -> None:
         """Events that came before are carried on only now: the lists that were made for them are news."""
-        tapped = self._tapped(forward.packets, forward.traced)
-        chosen = [(at, id_) for at, id_ in zip(tapped.places, tapped.ids, strict=True) if id_ in self._made]
-        if chosen:
-            places, ids = zip(*chosen, strict=True)
-            tapped, waited = _Tapped(places, Ids.of(ids)), Repeated.same(WAITED, len(places))
-            self._write_copied(forward, neighbour, None, tapped, (tapped.ids, _times(forward.packets, places)), waited)
+        for tapped in self._tapped(forward.packets, forward.traced):
+            chosen = [at for at, id_ in zip(tapped.places, tapped.ids, strict=True) if id_ in self._made]
+            if chosen:
+                self._write_copied(_picked(forward.packets, chosen), forward, neighbour, False, WAITED)
         self._made.clear()
 
     def _write_copied(
-        self,
-        forward: Forward,
-        neighbour: int,
-        interested: Sequence[Interested] | None,
-        tapped: "_Tapped",
-        stamps: "_Stamps",
-        copies: Sequence[int],
+        self, tapped: "_Tapped", forward: Forward, neighbour: int, wanted: Column, copies: Column
     ) -> None:
-        """`interested` is of those that are tapped."""
-        count = len(tapped.places)
-        packets = tuple(_pick(forward.packets, tapped.places)) if forward.traced else ()
-        wanted = Repeated.same(False, count) if interested is None else list(map(bool, interested))
-        made = [self._made.get(id_, 0) for id_ in tapped.ids] if self._made else Repeated.same(0, count)
-        way = neighbour, forward.hops, len(forward.destinations) // ENTRY
-        taken = Repeated.same(_names(forward.destinations, self.me), count)
-        same = (Repeated.same(value, count) for value in way)
-        self._write(packets, Run(Copied, *stamps, *same, copies, wanted, taken, made))
+        made: Column = [self._made.get(id_, 0) for id_ in tapped.ids] if self._made else 0
+        length, taken = len(forward.destinations) // ENTRY, _names(forward.destinations, self.me)
+        told = neighbour, forward.hops, length, copies, wanted, taken, made
+        packets = _pick(forward.packets, tapped.places) if forward.traced else ()
+        self._write(packets, Run(Copied, len(tapped.places), *tapped.columns, *told))
 
     # -- events that wait, and those that go no further ----------------------------------------------------------------
 
@@ -563,8 +545,9 @@ class Core(Overlaid):
 
     def drop(self, packet: Packet, why: str) -> None:
         self.dropped[why] += 1
-        if packet.traced or (self._sampling and self._samples(packet.event.id)):
-            self._write((packet,), Run.of(Dropped(packet.event.id, packet.event.time, why)))
+        event = packet.event
+        if packet.traced or (self._sampling and self._samples(event.id.broker, event.id.incarnation, event.time)):
+            self._write((packet,), Run.of(Dropped(event.id, event.time, why)))
 
     def _tick(self, tick: stimuli.Tick) -> None:
         super()._tick(tick)
@@ -649,26 +632,65 @@ class _Tapped(NamedTuple):
 
     places: Sequence[int]
     """Among those that they came with."""
-    ids: Ids
-    row: range | None = None
-    """The sequences of all that they came with, if none is left out."""
+    columns: tuple[Column, Column, Sequence[int], Column]
+    """Broker, incarnation and sequence of each, and when it was published."""
+
+    @property
+    def in_row(self) -> bool:
+        """Whether they are of one source, and follow each other."""
+        brokers, incarnations, sequences, _ = self.columns
+        return type(sequences) is range and type(brokers) is not list and type(incarnations) is not list
+
+    @property
+    def ids(self) -> list[EventId]:
+        brokers, incarnations, sequences, _ = self.columns
+        columns = (one if type(one) is list else repeat(one) for one in (brokers, incarnations))
+        return list(map(EventId, *columns, sequences))
 
 
-_NONE_TAPPED = _Tapped((), Ids((), (), ()))
+def _picked(packets: Sequence[Packet], places: Sequence[int]) -> _Tapped:
+    brokers, incarnations, sequences = zip(*_ids(packets, places), strict=True)
+    row, times = in_row(sequences), list(map(_time_of(packets), places))
+    numbers = row if type(row) is range else list(sequences)
+    return _Tapped(places, (in_one(brokers), in_one(incarnations), numbers, in_one(times)))
 
-_Stamps: TypeAlias = tuple[Ids, Sequence[int]]
-"""Of some events their ids, and the times at which they were published."""
+
+def _ends(packets: Sequence[Packet]) -> Any:
+    """Of the first and the last: broker, incarnation, sequence, time."""
+    if isinstance(packets, Passing):
+        return packets.ends()
+    first, last = packets[0][0], packets[-1][0]
+    return (*first[0], first[3]), (*last[0], last[3])
 
 
-def _times(packets: Sequence[Packet], which: Sequence[int]) -> Sequence[int]:
-    """Of those at these places."""
-    return (
-        packets.times(which) if isinstance(packets, Passing) else in_runs([one[0][3] for one in _pick(packets, which)])
-    )
+def _time_of(packets: Sequence[Packet]) -> Callable[[int], int]:
+    """When the event at a place was published."""
+    return packets.time if isinstance(packets, Passing) else lambda at: packets[at][0][3]
+
+
+_FEW = 8
+"""Reads that are worth looking for."""
+
+
+def _reads(packets: Sequence[Packet]) -> list[tuple[int, int, int]]:
+    """Of events of one broker, in order, the times at which they were read, with the places of each; none if there are
+    too many. A broker's clock does not go back."""
+    time_of, count = _time_of(packets), len(packets)
+    reads, begin = list[tuple[int, int, int]](), 0
+    while begin < count:
+        if len(reads) == _FEW:
+            return []
+        time = time_of(begin)
+        end = bisect_right(range(count), time, begin, key=time_of)
+        reads.append((time, begin, end))
+        begin = end
+    return reads
 
 
 def _pick(some: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
-    return some if len(places) == len(some) else [some[at] for at in places]
+    if type(places) is not range:
+        return [some[at] for at in places]
+    return some if len(places) == len(some) else some[places.start : places.stop]
 
 
 @lru_cache(maxsize=1024)

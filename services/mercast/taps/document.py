@@ -14,9 +14,11 @@ Made by `make docs` from the definition of the rows (`protocol/rows.py`).
 
 A broker can tell what it did: to Kafka (`mercast broker --taps kafka://host:9092`) or into files
 (`--taps file:///var/log/mercast/taps`). `mercast kafka` runs a Kafka on this machine for those who have none.
-`sampling` says which share of the events is told of (the same ones at every broker, by a hash of the event's id);
-traced events always are. A tap never slows routing: what it cannot ship in time it loses, and that shows as a gap in
-its numbers. All keys are in [configuration.md](configuration.md).
+`sampling` says which share of the events is told of: the same ones at every broker, by a hash of the publisher's broker
+and of the time at which that read them. What it read together is told of together, or not at all: under load hundreds
+of events that follow each other, else each by itself. Traced events are always told of. A tap never slows routing: what
+it cannot ship in time it loses, and that shows as a gap in its numbers. All keys are in
+[configuration.md](configuration.md).
 
 ## Topics
 

@@ -17,6 +17,8 @@ _AGAIN = 1.0
 _GIVE_UP_MS = 15_000
 """Milliseconds until a message that Kafka does not take is lost."""
 _BATCH_BYTES = 1_000_000
+_TOGETHER_MS = 50
+"""Milliseconds between two requests: each costs Kafka and its client as much as what is in it."""
 _SILENT = 3.0
 """Seconds without a word from Kafka, while messages are on their way, after which it is away."""
 _CLOSE_WITHIN = 2.0
@@ -45,6 +47,7 @@ class KafkaShipper(Shipper):
             **connection(self._settings),
             enable_idempotence=True,  # no row twice: readers need not look for that
             max_batch_size=_BATCH_BYTES,
+            linger_ms=_TOGETHER_MS,
             request_timeout_ms=_GIVE_UP_MS,
             compression_type=None if compression == "none" else compression,
         )

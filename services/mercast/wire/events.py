@@ -17,7 +17,6 @@ from mercast.content.event import Event, EventId
 from mercast.content.values import INT_MAX, Attributes, check_attributes
 from mercast.limits import DEFAULTS
 from mercast.protocol.messages import Packet
-from mercast.protocol.repeated import Repeated, in_runs
 from mercast.wire.frames import ProtocolError
 
 PLAIN_BYTES = "application/octet-stream"
@@ -32,10 +31,9 @@ _new = tuple.__new__
 """Makes a named tuple in half of the time that its own constructor takes."""
 
 _STAMP_BYTES, _CROSSED = _STAMP.size, _STAMP.size - 1
-_read_id = Struct(">xxHQQ").unpack_from
-"""A part of a stamp."""
-_TIME = slice(20, 28)
-"""Where another is."""
+_read_id, _read_time = Struct(">xxHQQ").unpack_from, Struct(">20xq").unpack_from
+_read_id_and_time = Struct(">xxHQQq").unpack_from
+"""Parts of a stamp."""
 _LENGTH = Struct(">I")
 _TRACED = 1
 
@@ -286,10 +284,6 @@ def encoded_together(packets: Sequence[bytes]) -> bytes:
     return b"".join(chain.from_iterable(zip(map(_LENGTH.pack, map(len, packets)), packets, strict=True)))
 
 
-def _time_of(said: bytes) -> int:
-    return int.from_bytes(said, "big", signed=True)
-
-
 def decode_packets(data: bytes, at: int, count: int) -> tuple[Packet, ...]:
     """For a broker that takes them in: decoded whole, with attributes that a matcher can look at.
 
@@ -389,15 +383,16 @@ class Passing(Sequence[Packet]):
         encoded, places = self.encoded, self._places
         return [_read_id(encoded, places[at][0]) for at in which]  # type: ignore[misc]
 
-    def times(self, which: Sequence[int]) -> Sequence[int]:
-        """When they were published: rows say no more of these events. Those that were read together have one time."""
-        encoded, places, first, last = self.encoded, self._places, _TIME.start, _TIME.stop
-        if len(which) < len(places):
-            places = [places[at] for at in which]
-        times = in_runs([encoded[begin + first : begin + last] for begin, _ in places])
-        if isinstance(times, Repeated):
-            return Repeated(list(map(_time_of, times.values)), times.counts)
-        return list(map(_time_of, times))
+    def ends(self) -> Any:
+        """Of the first and the last: broker, incarnation, sequence, time. Rows say no more of these events."""
+        encoded, places = self.encoded, self._places
+        return _read_id_and_time(encoded, places[0][0]), _read_id_and_time(encoded, places[-1][0])
+
+    def time(self, at: int) -> int:
+        """When the event at this place was published."""
+        begin, _ = self._places[at]
+        (time,) = _read_time(self.encoded, begin)
+        return time  # type: ignore[no-any-return]
 
     def _packet(self, begin: int, end: int) -> Packet:
         """Without its content."""

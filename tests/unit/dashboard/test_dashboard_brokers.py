@@ -6,13 +6,13 @@ from mercast.dashboard.brokers import DEAD, FORGET, MOST, SILENT, TAPS, UNKNOWN,
 from mercast.overlay.cluster import NUMBER
 from mercast.protocol import rows
 from mercast.protocol.rows import Run
-from mercast.protocol.tap_messages import Head, encode, gather
+from mercast.protocol.tap_messages import Head, encode
 
 
 def said(broker, *some, incarnation=1, at=5):
     """A message, as a broker writes it."""
     head = Head(broker, incarnation, "west", "ddbr")
-    (message,) = encode(head, 0, gather([(at, one if isinstance(one, Run) else Run.of(one)) for one in some]))
+    (message,) = encode(head, 0, [(at, one if isinstance(one, Run) else Run.of(one)) for one in some])
     return loads(message.value)
 
 
@@ -84,9 +84,7 @@ def test_a_new_life_begins_with_nothing_and_an_old_one_is_not_heard():
 def test_receipts_give_the_rate_of_a_link():
     brokers = Brokers()
     brokers.take_control(said(1, rows.Linked(2, 1)), 0.0)
-    copies = Run(
-        rows.Copied, [(2, 1, 1)] * 30, [0] * 30, *[[2] * 30, *([[1] * 30] * 3)], [True] * 30, [True] * 30, [0] * 30
-    )
+    copies = Run(rows.Copied, 30, 2, 1, 1, 0, 2, 1, 1, 1, True, True, 0)
     for second in range(1, 40):
         brokers.take_tap(said(1, tick(), copies), float(second))
         brokers.look(float(second))

@@ -10,13 +10,13 @@ from mercast.dashboard.events import Recent, parse_id, path
 from mercast.dashboard.older import Older
 from mercast.protocol import rows
 from mercast.protocol.rows import Run
-from mercast.protocol.tap_messages import Head, encode, gather
+from mercast.protocol.tap_messages import Head, encode
 
 EVENT, OTHER = EventId(1, 100, 7), EventId(1, 100, 8)
 
 
 def said(broker, at, *some):
-    (message,) = encode(Head(broker, 1, "west", "ddbr"), 0, gather([(at, Run.of(one)) for one in some]))
+    (message,) = encode(Head(broker, 1, "west", "ddbr"), 0, [(at, Run.of(one)) for one in some])
     return message.value
 
 
