@@ -22,7 +22,13 @@ MARKS = (
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"),
 )
 
-COMMANDS = {"test_audit_command.py", "test_compare.py", "test_demo_whole.py", "test_job_killed.py"}
+COMMANDS = {
+    "test_audit_command.py",
+    "test_compare.py",
+    "test_demo_whole.py",
+    "test_job_killed.py",
+    "test_kafka_killed.py",
+}
 
 
 class InTwo(LoadScopeScheduling):

@@ -1,15 +1,20 @@
-"""Taps put into a real Kafka, and figures got out of it."""
+"""Taps put into a real Kafka, the job that reads them there, and figures got out of it."""
 
 import asyncio
 import json
+import subprocess
+import sys
+from contextlib import contextmanager
 from datetime import datetime
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from mercast.processes import end_with_parent
 from mercast_streaming.synthetic import key_of
 
 PARTITIONS = 2
+PARTS = 10
 
 
 def make_topics(address, prefix):
@@ -39,6 +44,49 @@ def put(address, prefix, messages):
             await asyncio.gather(*sent)
 
     asyncio.run(send())
+
+
+def parts(messages):
+    """Ten, to be put one by one. Those of 40 s are shorter than the watermark: whichever partition is read first,
+    nothing is late."""
+    size = len(messages) // PARTS
+    return [messages[start : start + size] for start in range(0, len(messages), size)]
+
+
+def ends(address, prefix):
+    """How much was ever put into each partition."""
+
+    async def ask():
+        places = [TopicPartition(f"{prefix}.taps", number) for number in range(PARTITIONS)]
+        async with AIOKafkaConsumer(bootstrap_servers=address) as consumer:
+            return {place.partition: end for place, end in (await consumer.end_offsets(places)).items()}
+
+    return asyncio.run(ask())
+
+
+def job(address, prefix, folder):
+    """The command; checkpoint and history are in the folder."""
+    return [
+        sys.executable, "-m", "mercast", "metrics", "--kafka", address, "--prefix", prefix, "--from", "earliest",
+        "--every", "0.1", "--checkpoint", str(folder / "checkpoint"), "--history", str(folder / "history"),
+        "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    ]  # fmt: skip
+
+
+@contextmanager
+def started(command, log):
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=said, preexec_fn=end_with_parent)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def lines(*logs):
+    """Whole ones, of figures."""
+    return [line for log in logs for line in log.read_text().splitlines(keepends=True) if line[0] + line[-1] == "{\n"]
 
 
 def got(address, prefix):
