@@ -42,6 +42,8 @@ def print_taps(result: taps.Result) -> None:
         table.add_row("µs of CPU per event", _by_name(side.cpu_us_per_event))
         if side.rows_shipped or side.rows_lost:
             table.add_row("rows shipped, lost", f"{side.rows_shipped:,}, {side.rows_lost:,}")
+        if side.events_lost:
+            table.add_row("[bold]events lost", f"{side.events_lost:,}")
     console.print(table)
 
 

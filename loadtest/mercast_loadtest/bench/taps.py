@@ -1,15 +1,19 @@
 """Measures what taps cost: the chain of chain.py with rows of all events and of a tenth, beside the same without taps.
 
-Two equal chains differ, as their memory happens to lie, and the machine is not the same from minute to minute: so each
-round has new ones, those with taps between two without, whose mean they are compared with; the second of these beside
-the first shows how far equal ones are apart. Kafka runs on the same machine and takes from its cores, as it would
-not elsewhere: so the brokers' own processor time is compared, too.
+The machine is not the same from minute to minute, and two equal chains differ, as their memory happens to lie: so there
+are several of each kind, all at once, and in each round each of them works for a moment, in an order by chance. They
+are compared with those without taps in the same round; a second lot of these shows how far equal ones are apart. Kafka
+runs on the same machine and takes from its cores, as it would not elsewhere: so the brokers' own processor time is
+compared, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from statistics import mean, median
+from operator import truediv
+from random import Random
+from statistics import mean
+from typing import TypeAlias
 
 from mercast.broker.local import Local
 from mercast.kafka import Kafka
@@ -19,9 +23,12 @@ from mercast_loadtest.bench.load import Run, around_brokers, progress
 
 WITHOUT, AGAIN = "without taps", "without taps, again"
 SAMPLING = {WITHOUT: 0.0, "all events": 1.0, "a tenth": 0.1, AGAIN: 0.0}
-"""By the name of the chain, in the order of every other round; the others go the other way about."""
+"""By the name of the chains."""
+AGAIN_WARM = 0.1
+"""Seconds in which a chain finds its memory in the caches again, after the others have worked."""
 
 BROKERS = ("1", "2", "3")
+_Asked: TypeAlias = Mapping[int, list[str]]
 
 
 @dataclass(frozen=True)
@@ -30,14 +37,16 @@ class Side:
 
     events_per_second: float
     ratio: float
-    """Median over the rounds of events a second over those without taps."""
+    """Mean over rounds and chains of events a second over those without taps in the same round."""
     ratios: list[float]
+    """Chain by chain."""
     brokers_ratio: float
     """Likewise, of the brokers' processor time for each event without taps, over that of this chain."""
     brokers_ratios: list[float]
     cpu_us_per_event: dict[str, float]
     rows_shipped: int
     rows_lost: int
+    events_lost: int
 
 
 @dataclass(frozen=True)
@@ -50,69 +59,87 @@ class Result:
     compression: str
 
 
-@dataclass(frozen=True)
-class _Flood:
-    run: Run
-    shipped: int
-    lost: int
+class _Chain:
+    """One of several, that works again and again."""
 
-    @property
-    def brokers_us(self) -> float:
-        return sum(self.run.cpu_us[name] for name in BROKERS)
+    def __init__(self, stack: ExitStack, options: list[str], kafka: int, contents: list[bytes], asked: _Asked) -> None:
+        self._brokers = stack.enter_context(Local(3, LINE, options=options))
+        self._ends = stack.enter_context(around_brokers(self._brokers, contents, dict(asked)))
+        self._ends.watch("kafka", kafka)
+        self._ends.flood(WARM_UP)
+        self.runs: list[Run] = []
+
+    def work(self, seconds: float) -> None:
+        self._ends.flood(AGAIN_WARM)
+        self.runs.append(self._ends.flood(seconds))
+
+    def counted(self, name: str) -> int:
+        return sum(int(broker.metric(f"mercast_tap_rows_{name}_total")) for broker in self._brokers.brokers.values())
 
 
-def measure(*, subscriptions: int, runs: int, seconds: float, seed: int, compression: str = "none") -> Result:
+def measure(
+    *, subscriptions: int, runs: int, seconds: float, seed: int, chains: int = 2, compression: str = "none"
+) -> Result:
     filters = quotes.filters(subscriptions, seed)
     contents = quotes.contents(quotes.wanted_events(filters, EVENTS, seed))
     asked = {3: [str(filter) for filter in filters]}
-    done: dict[str, list[_Flood]] = {name: [] for name in SAMPLING}
-    with Kafka(tell=progress.print) as kafka:
+    chance = Random(seed)
+    with Kafka(tell=progress.print) as kafka, ExitStack() as stack:
+        taps = ["--taps", f"kafka://{kafka.address}", "--taps-compression", compression, "--sampling"]
+        by_name: dict[str, list[_Chain]] = {name: [] for name in SAMPLING}
+        for number in range(chains):
+            progress.print(f"taps: starting brokers, {number + 1} of {chains} of each kind")
+            for name, share in SAMPLING.items():
+                options = [*taps, str(share)] if share else []
+                by_name[name].append(_Chain(stack, options, kafka.pid, contents, asked))
+        everyone = [chain for some in by_name.values() for chain in some]
         for run in range(1, runs + 1):
-            for name in list(SAMPLING)[:: 1 if run % 2 else -1]:
-                taps = ["--taps", f"kafka://{kafka.address}", "--taps-compression", compression]
-                options = [*taps, "--sampling", str(SAMPLING[name])] if SAMPLING[name] else []
-                done[name].append(_flood(options, kafka.pid, contents, asked, seconds))
-            told = ", ".join(f"{name} {floods[-1].run.rate:,.0f}" for name, floods in done.items())
-            progress.print(f"taps: round {run} of {runs}, events/s: {told}")
-    bare, again = done.pop(WITHOUT), done.pop(AGAIN)
-    around = list(zip(bare, again, strict=True))
-    sides = {AGAIN: _side(again, [(one,) for one in bare])}
-    sides |= {name: _side(floods, around) for name, floods in done.items()}
-    return Result(median(one.run.rate for one in bare), _cpu(bare), sides, subscriptions, compression)
+            for chain in chance.sample(everyone, len(everyone)):
+                chain.work(seconds)
+            told = (f"{name} {mean(chain.runs[-1].rate for chain in some):,.0f}" for name, some in by_name.items())
+            progress.print(f"taps: round {run} of {runs}, events/s: {', '.join(told)}")
+        bare = by_name.pop(WITHOUT)
+        sides = {name: _side(some, bare, bool(SAMPLING[name])) for name, some in by_name.items()}
+    return Result(mean(_all(bare, _rate)), _cpu(bare), sides, subscriptions, compression)
 
 
-def _flood(
-    options: list[str], kafka: int, contents: list[bytes], asked: Mapping[int, list[str]], seconds: float
-) -> _Flood:
-    with ExitStack() as stack:
-        brokers = stack.enter_context(Local(3, LINE, options=options))
-        ends = stack.enter_context(around_brokers(brokers, contents, dict(asked)))
-        ends.watch("kafka", kafka)
-        ends.flood(WARM_UP)
-        run = ends.flood(seconds)
-        counted = (_counted(brokers, name) if options else 0 for name in ("shipped", "lost"))
-        return _Flood(run, *counted)
-
-
-def _counted(brokers: Local, name: str) -> int:
-    return sum(int(broker.metric(f"mercast_tap_rows_{name}_total")) for broker in brokers.brokers.values())
-
-
-def _side(floods: list[_Flood], bare: Sequence[tuple[_Flood, ...]]) -> Side:
-    pairs = list(zip(floods, bare, strict=True))
-    ratios = [one.run.rate / mean(other.run.rate for other in others) for one, others in pairs]
-    brokers_ratios = [mean(other.brokers_us for other in others) / one.brokers_us for one, others in pairs]
+def _side(chains: list[_Chain], bare: list[_Chain], tapped: bool) -> Side:
+    """Of each chain the ratio of all its rounds; of all chains their mean."""
+    ratios = [mean(map(truediv, _each(chain, _rate), _rounds(bare, _rate))) for chain in chains]
+    brokers_ratios = [mean(map(truediv, _rounds(bare, _brokers_us), _each(chain, _brokers_us))) for chain in chains]
     return Side(
-        events_per_second=median(one.run.rate for one in floods),
-        ratio=median(ratios),
+        events_per_second=mean(_all(chains, _rate)),
+        ratio=mean(ratios),
         ratios=ratios,
-        brokers_ratio=median(brokers_ratios),
+        brokers_ratio=mean(brokers_ratios),
         brokers_ratios=brokers_ratios,
-        cpu_us_per_event=_cpu(floods),
-        rows_shipped=sum(one.shipped for one in floods),
-        rows_lost=sum(one.lost for one in floods),
+        cpu_us_per_event=_cpu(chains),
+        rows_shipped=sum(chain.counted("shipped") for chain in chains) if tapped else 0,
+        rows_lost=sum(chain.counted("lost") for chain in chains) if tapped else 0,
+        events_lost=sum(run.lost for chain in chains for run in chain.runs),
     )
 
 
-def _cpu(floods: list[_Flood]) -> dict[str, float]:
-    return {name: median(one.run.cpu_us[name] for one in floods) for name in floods[0].run.cpu_us}
+def _rate(run: Run) -> float:
+    return run.rate
+
+
+def _brokers_us(run: Run) -> float:
+    return sum(run.cpu_us[name] for name in BROKERS)
+
+
+def _each(chain: _Chain, of: Callable[[Run], float]) -> list[float]:
+    return list(map(of, chain.runs))
+
+
+def _all(chains: list[_Chain], of: Callable[[Run], float]) -> list[float]:
+    return [one for chain in chains for one in _each(chain, of)]
+
+
+def _rounds(chains: list[_Chain], of: Callable[[Run], float]) -> list[float]:
+    """Round by round, the mean of these chains."""
+    return [mean(some) for some in zip(*(_each(chain, of) for chain in chains), strict=True)]
+
+
+def _cpu(chains: list[_Chain]) -> dict[str, float]:
+    return {name: mean(run.cpu_us[name] for chain in chains for run in chain.runs) for name in chains[0].runs[0].cpu_us}

@@ -140,8 +140,9 @@ def chain(
 def taps(
     *,
     subscriptions: int = 1_000,
-    runs: int = 9,
-    seconds: float = 2.0,
+    runs: int = 24,
+    seconds: float = 0.5,
+    chains: int = 2,
     compression: Literal["none", "gzip", "lz4"] = "none",
     seed: int = 1,
     json: Path | None = None,
@@ -153,9 +154,12 @@ def taps(
     subscriptions
         Stock subscriptions of one client at the far end.
     runs
-        Rounds of new brokers: without taps, the same again, with rows of all events and of a tenth; medians count.
+        Rounds in which each chain works for a moment: without taps, the same again, with rows of all events and of a
+        tenth; means count.
     seconds
         Seconds of each run.
+    chains
+        Chains of each of these kinds.
     compression
         Of messages to Kafka.
     seed
@@ -168,9 +172,11 @@ def taps(
     from mercast_loadtest.bench.taps import measure
 
     _check_place(json)
-    _check_live(subscriptions=subscriptions, runs=runs, seconds=seconds)
+    _check_live(subscriptions=subscriptions, runs=runs, seconds=seconds, chains=chains)
     try:
-        result = measure(subscriptions=subscriptions, runs=runs, seconds=seconds, seed=seed, compression=compression)
+        result = measure(
+            subscriptions=subscriptions, runs=runs, seconds=seconds, seed=seed, chains=chains, compression=compression
+        )
     except KafkaError as error:
         sys.exit(f"mercast bench: {error}")
     print_taps(result)
