@@ -5,10 +5,9 @@ from itertools import pairwise
 
 from aiokafka import AIOKafkaProducer
 
-from mercast.content.event import EventId
 from mercast.protocol import rows
 from mercast.protocol.rows import Run
-from mercast.protocol.tap_messages import Head, encode, gather
+from mercast.protocol.tap_messages import Head, encode
 from mercast.taps.settings import TapSettings
 from mercast.taps.topics import make_topics
 from mercast_streaming.figures import Sum, as_json, figures, key_json
@@ -50,9 +49,9 @@ class Pretended:
         for id in ids or self.ids:
             await self._write(self.settings.taps, id, [_ticked(published, dropped or {})])
         for id, neighbour, many in receipts:
-            event, at = EventId(neighbour, 1_000, 1), time.time_ns()
-            columns = [[event] * many, [at] * many, [neighbour] * many, [1] * many, [1] * many, [1] * many]
-            run = Run(rows.Copied, *columns, [True] * many, [True] * many, [0] * many)
+            run = Run(
+                rows.Copied, many, neighbour, 1_000, [1] * many, time.time_ns(), neighbour, 1, 1, 1, True, True, 0
+            )
             await self._write(self.settings.taps, id, [run])
 
     async def publish(self, event, way, client="reader"):
@@ -98,7 +97,7 @@ class Pretended:
     async def _write(self, topic, id, said):
         at = time.time_ns() // 1_000
         runs = [(at, one if isinstance(one, Run) else Run.of(one)) for one in said]
-        for message in encode(self._heads[id], 0, gather(runs)):
+        for message in encode(self._heads[id], 0, runs):
             await self._producer.send(topic, message.value, partition=0)
 
 
