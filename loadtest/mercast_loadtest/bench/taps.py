@@ -2,9 +2,9 @@
 
 The machine is not the same from minute to minute, and two equal chains differ, as their memory happens to lie: so there
 are several of each kind, all at once, and in each round each of them works for a moment, in an order by chance. They
-are compared with those without taps in the same round; a second lot of these shows how far equal ones are apart. Kafka
-runs on the same machine and takes from its cores, as it would not elsewhere: so the brokers' own processor time is
-compared, too.
+are compared with all without taps in the same round, and one half of these with the other: so far are equal ones apart.
+Kafka runs on the same machine and takes from its cores, as it would not elsewhere: so the brokers' own processor time
+is compared, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,7 +63,7 @@ class _Chain:
     """One of several, that works again and again."""
 
     def __init__(self, stack: ExitStack, options: list[str], kafka: int, contents: list[bytes], asked: _Asked) -> None:
-        self._brokers = stack.enter_context(Local(3, LINE, options=options))
+        self._brokers, self._tapped = stack.enter_context(Local(3, LINE, options=options)), bool(options)
         self._ends = stack.enter_context(around_brokers(self._brokers, contents, dict(asked)))
         self._ends.watch("kafka", kafka)
         self._ends.flood(WARM_UP)
@@ -74,7 +74,8 @@ class _Chain:
         self.runs.append(self._ends.flood(seconds))
 
     def counted(self, name: str) -> int:
-        return sum(int(broker.metric(f"mercast_tap_rows_{name}_total")) for broker in self._brokers.brokers.values())
+        brokers = self._brokers.brokers.values() if self._tapped else ()
+        return sum(int(broker.metric(f"mercast_tap_rows_{name}_total")) for broker in brokers)
 
 
 def measure(
@@ -98,12 +99,12 @@ def measure(
                 chain.work(seconds)
             told = (f"{name} {mean(chain.runs[-1].rate for chain in some):,.0f}" for name, some in by_name.items())
             progress.print(f"taps: round {run} of {runs}, events/s: {', '.join(told)}")
-        bare = by_name.pop(WITHOUT)
-        sides = {name: _side(some, bare, bool(SAMPLING[name])) for name, some in by_name.items()}
+        bare, again = by_name.pop(WITHOUT), by_name.pop(AGAIN)
+        sides = {AGAIN: _side(again, bare)} | {name: _side(some, bare + again) for name, some in by_name.items()}
     return Result(mean(_all(bare, _rate)), _cpu(bare), sides, subscriptions, compression)
 
 
-def _side(chains: list[_Chain], bare: list[_Chain], tapped: bool) -> Side:
+def _side(chains: list[_Chain], bare: list[_Chain]) -> Side:
     """Of each chain the ratio of all its rounds; of all chains their mean."""
     ratios = [mean(map(truediv, _each(chain, _rate), _rounds(bare, _rate))) for chain in chains]
     brokers_ratios = [mean(map(truediv, _rounds(bare, _brokers_us), _each(chain, _brokers_us))) for chain in chains]
@@ -114,8 +115,8 @@ def _side(chains: list[_Chain], bare: list[_Chain], tapped: bool) -> Side:
         brokers_ratio=mean(brokers_ratios),
         brokers_ratios=brokers_ratios,
         cpu_us_per_event=_cpu(chains),
-        rows_shipped=sum(chain.counted("shipped") for chain in chains) if tapped else 0,
-        rows_lost=sum(chain.counted("lost") for chain in chains) if tapped else 0,
+        rows_shipped=sum(chain.counted("shipped") for chain in chains),
+        rows_lost=sum(chain.counted("lost") for chain in chains),
         events_lost=sum(run.lost for chain in chains for run in chain.runs),
     )
 
