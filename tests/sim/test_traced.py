@@ -17,6 +17,7 @@ from mercast.routing.groups.unicast import Unicast
 from mercast.routing.rendezvous.static_hash import StaticHash
 from mercast.routing.sampling import Sampler
 from mercast.routing.settings import Settings
+from mercast.routing.tapped import tapped
 from mercast.sim.simulator import Simulator
 
 
@@ -97,9 +98,9 @@ def test_the_same_share_of_events_is_tapped_everywhere(line):
     for number in range(400):
         line.do(1, Publish("p", 10 + number, "quote", {}, number))
     line.run(12)
-    tapped = {at: {row.event for broker, row in line.rows if broker == at} for at in (1, 2, 3)}
-    assert tapped[1] == tapped[2] == tapped[3]
-    assert 60 < len(tapped[1]) < 140
+    told = {at: {row.event for broker, row in line.rows if broker == at} for at in (1, 2, 3)}
+    assert told[1] == told[2] == told[3]
+    assert 60 < len(told[1]) < 140
     assert len(line.deliveries) == 400
     assert not line.reports
 
@@ -127,10 +128,10 @@ def test_what_was_read_together_is_told_of_together(line):
         some = [Publish("p", 10 + 10 * read + n, "quote", {}, int(at)) for n in range(7)]
         line.do(1, Batch(tuple(some)))
     line.run(12)
-    tapped = {at: [row.event.sequence for broker, row in line.rows if broker == at] for at in (1, 2, 3)}
+    told = {at: [row.event.sequence for broker, row in line.rows if broker == at] for at in (1, 2, 3)}
     reads = {row.event.sequence: row.time for _, row in line.rows}
-    assert 0 < len({*tapped[1]}) < 60 * 7
-    assert {*tapped[1]} == {*tapped[2]} == {*tapped[3]} == {*reads}
+    assert 0 < len({*told[1]}) < 60 * 7
+    assert {*told[1]} == {*told[2]} == {*told[3]} == {*reads}
     for time in {*reads.values()}:
         assert len([one for one in reads.values() if one == time]) == 3 * 7
 
@@ -167,9 +168,9 @@ def test_rows_of_deliveries_are_the_deliveries(wanted, share, together):
 )
 def test_many_are_judged_as_one_by_one(ids, together, share):
     """Those of one broker in order, as they travel."""
-    core, samples = DDBR(9, 1, Settings(sampling=share)), Sampler(share)
+    samples = Sampler(share)
     events = [Event(EventId(broker, 5, n), "quote", {}, n // together, "p") for broker, n in sorted(ids)]
     expected = [(event.id, event.time) for event in events if samples(event.id.broker, 5, event.time)]
-    tapped = core._tapped([Packet(event) for event in events], False)
-    runs = [Run(Dropped, len(one.places), *one.columns, "why") for one in tapped]
+    found = tapped([Packet(event) for event in events], samples, False)
+    runs = [Run(Dropped, len(one.places), *one.columns, "why") for one in found]
     assert [(row.event, row.time) for run in runs for row in run] == expected

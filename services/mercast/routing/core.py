@@ -5,13 +5,12 @@ something, and when an event comes in; everything below that is here, and the sa
 """
 
 from abc import abstractmethod
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, groupby, islice
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from mercast.content.errors import ContentError
 from mercast.content.event import Event, EventId, check_event
@@ -34,7 +33,7 @@ from mercast.protocol.messages import (
     Report,
     Statement,
 )
-from mercast.protocol.repeated import in_one, in_row
+from mercast.protocol.repeated import in_one
 from mercast.protocol.rows import (
     FIRST,
     FURTHER,
@@ -58,7 +57,7 @@ from mercast.routing.overlaid import Overlaid
 from mercast.routing.parked import Parked
 from mercast.routing.sampling import Sampler
 from mercast.routing.settings import Settings
-from mercast.wire.events import Passing
+from mercast.routing.tapped import Tapped, ids_of, pick, picked, tapped
 
 _new = tuple.__new__
 """Makes a named tuple in half of the time that its own constructor takes: for those that each event needs."""
@@ -332,15 +331,15 @@ class Core(Overlaid):
             counts = [count + bool(clients) for count, clients in zip(counts, interested, strict=True)]
             self._deliver(packets, interested)
         traced = any(map(_traced, packets))
-        for tapped in self._tapped(packets, traced):
-            told, found, clients = (_pick(some, tapped.places) for some in (packets, counts, interested))
-            self._write_published(tapped, told, found, clients, traced)
+        for some in self._tapped(packets, traced):
+            told, found, clients = (pick(one, some.places) for one in (packets, counts, interested))
+            self._write_published(some, told, found, clients, traced)
         self._made.clear()
         self._acknowledge(requests, packets, counts)
 
     def _write_published(
         self,
-        tapped: "_Tapped",
+        some: Tapped,
         packets: Sequence[Packet],
         counts: Sequence[int],
         interested: Sequence[Interested],
@@ -352,12 +351,12 @@ class Core(Overlaid):
         if any(interested):
             matches = in_one(list(map(len, interested)))
             counts = [count - bool(clients) for count, clients in zip(counts, interested, strict=True)]
-            self._write_delivered(tapped, packets, interested, 0, traced)
+            self._write_delivered(some, packets, interested, 0, traced)
         if made:
-            counts = [count + made.get(id_, 0) for count, id_ in zip(counts, tapped.ids, strict=True)]
+            counts = [count + made.get(id_, 0) for count, id_ in zip(counts, some.ids, strict=True)]
         others, sizes = in_one(counts), in_one(list(map(len, payloads)))
         told = in_one(types), list(attributes), others, sizes, matches, in_one(publishers)
-        self._write(packets if traced else (), Run(Published, len(events), *tapped.columns, *told))
+        self._write(packets if traced else (), Run(Published, len(events), *some.columns, *told))
 
     def _acknowledge(self, requests: list[int], packets: list[Packet], counts: list[int]) -> None:
         """Publishes that follow each other have one receipt."""
@@ -393,7 +392,7 @@ class Core(Overlaid):
 
     def _write_delivered(
         self,
-        tapped: "_Tapped",
+        some: Tapped,
         packets: Sequence[Packet],
         interested: Sequence[Interested],
         hops: int,
@@ -401,10 +400,10 @@ class Core(Overlaid):
     ) -> None:
         """All of these are of those that are tapped, and somebody is interested."""
         clients, subscriptions = zip(*chain.from_iterable(interested), strict=True)
-        columns = tapped.columns
+        columns = some.columns
         if set(map(len, interested)) != {1}:  # as it mostly is
             places = [at for at, some in enumerate(interested) for _ in some]
-            packets, columns = _pick(packets, places), _picked(packets, places).columns
+            packets, columns = pick(packets, places), picked(packets, places).columns
         told = in_one(clients), in_one(subscriptions), hops, FIRST
         self._write(packets if traced else (), Run(Delivered, len(clients), *columns, *told))
 
@@ -418,7 +417,7 @@ class Core(Overlaid):
 
     def take_in_soon(self, forward: Forward, neighbour: int) -> list[Seen]:
         """The same, together with what arrives after it: matching many at once is cheaper."""
-        seen = self.seen.see_all(_ids(forward.packets))
+        seen = self.seen.see_all(ids_of(forward.packets))
         self._arrivals.append((forward, neighbour, seen))
         return seen
 
@@ -438,32 +437,13 @@ class Core(Overlaid):
         interested = iter(self.clients.interested(self.contents(new), new, False) if new else ())
         for forward, neighbour, seen in arrivals:
             wanted = None if seen is None else self._take_in(forward, seen, interested)
-            for tapped in self._tapped(forward.packets, forward.traced):
-                self._write_arrival(tapped, forward, neighbour, wanted)
+            for some in self._tapped(forward.packets, forward.traced):
+                self._write_arrival(some, forward, neighbour, wanted)
         self._made.clear()
 
-    def _tapped(self, packets: Sequence[Packet], traced: bool) -> Iterable["_Tapped"]:
-        """The events that the taps get rows of. Those that travel together mostly are of one source, in order, and of
-        few reads there: then the first and the last tell of all, or of all of a read."""
-        if not packets or not (self._sampling or traced):
-            return ()
-        samples, count = self._samples, len(packets)
-        if not traced:
-            (broker, incarnation, first, began), (source, life, last, ended) = _ends(packets)
-            if last - first == count - 1 and source == broker and life == incarnation:
-                reads = [(began, 0, count)] if began == ended else _reads(packets)
-                if reads:
-                    return [
-                        _Tapped(range(begin, end), (broker, incarnation, range(first + begin, first + end), time))
-                        for time, begin, end in reads
-                        if samples(broker, incarnation, time)
-                    ]
-        chosen = [
-            at
-            for at, (id_, time) in enumerate(zip(_ids(packets), map(_time_of(packets), range(count)), strict=True))
-            if (self._sampling and samples(id_[0], id_[1], time)) or (traced and packets[at].traced)
-        ]
-        return (_picked(packets, chosen),) if chosen else ()
+    def _tapped(self, packets: Sequence[Packet], traced: bool) -> Iterable[Tapped]:
+        """The events that the taps get rows of."""
+        return tapped(packets, self._samples if self._sampling else None, traced) if self._sampling or traced else ()
 
     def _take_in(self, forward: Forward, seen: list[Seen], interested: Iterator[Interested]) -> list[Interested]:
         """For each event, who gets it."""
@@ -481,43 +461,41 @@ class Core(Overlaid):
         return wanted
 
     def _write_arrival(
-        self, tapped: "_Tapped", forward: Forward, neighbour: int, interested: Sequence[Interested] | None
+        self, some: Tapped, forward: Forward, neighbour: int, interested: Sequence[Interested] | None
     ) -> None:
         """Rows of the copies that came in, and of what was delivered of them."""
         wanted = False
         if interested is not None:
-            interested = _pick(interested, tapped.places)
+            interested = pick(interested, some.places)
             clients = set(map(len, interested))
             wanted = (0 not in clients) if len(clients) == 1 else in_one(list(map(bool, interested)))
             if wanted is not False:
-                packets = _pick(forward.packets, tapped.places)
-                self._write_delivered(tapped, packets, interested, forward.hops, forward.traced)
-        self._write_copied(tapped, forward, neighbour, wanted, self._copies(tapped))
+                packets = pick(forward.packets, some.places)
+                self._write_delivered(some, packets, interested, forward.hops, forward.traced)
+        self._write_copied(some, forward, neighbour, wanted, self._copies(some))
 
-    def _copies(self, tapped: "_Tapped") -> Column:
+    def _copies(self, some: Tapped) -> Column:
         """Which copy of each event it is."""
-        (broker, incarnation, sequences, _), before = tapped.columns, self._received_before
-        if tapped.in_row and before.follow((broker, incarnation, ()), cast("range", sequences)):
+        (broker, incarnation, sequences, _), before = some.columns, self._received_before
+        if some.in_row and before.follow((broker, incarnation, ()), cast("range", sequences)):
             return FIRST
-        seen = before.see_all(tapped.ids)
+        seen = before.see_all(some.ids)
         return in_one([FIRST if one is _NEW else FURTHER for one in seen])
 
     def note_waited(self, forward: Forward, neighbour: int) -> None:
         """Events that came before are carried on only now: the lists that were made for them are news."""
-        for tapped in self._tapped(forward.packets, forward.traced):
-            chosen = [at for at, id_ in zip(tapped.places, tapped.ids, strict=True) if id_ in self._made]
+        for some in self._tapped(forward.packets, forward.traced):
+            chosen = [at for at, id_ in zip(some.places, some.ids, strict=True) if id_ in self._made]
             if chosen:
-                self._write_copied(_picked(forward.packets, chosen), forward, neighbour, False, WAITED)
+                self._write_copied(picked(forward.packets, chosen), forward, neighbour, False, WAITED)
         self._made.clear()
 
-    def _write_copied(
-        self, tapped: "_Tapped", forward: Forward, neighbour: int, wanted: Column, copies: Column
-    ) -> None:
-        made: Column = [self._made.get(id_, 0) for id_ in tapped.ids] if self._made else 0
+    def _write_copied(self, some: Tapped, forward: Forward, neighbour: int, wanted: Column, copies: Column) -> None:
+        made: Column = [self._made.get(id_, 0) for id_ in some.ids] if self._made else 0
         length, taken = len(forward.destinations) // ENTRY, _names(forward.destinations, self.me)
         told = neighbour, forward.hops, length, copies, wanted, taken, made
-        packets = _pick(forward.packets, tapped.places) if forward.traced else ()
-        self._write(packets, Run(Copied, len(tapped.places), *tapped.columns, *told))
+        packets = pick(forward.packets, some.places) if forward.traced else ()
+        self._write(packets, Run(Copied, len(some.places), *some.columns, *told))
 
     # -- events that wait, and those that go no further ----------------------------------------------------------------
 
@@ -618,79 +596,6 @@ def _new_among(packets: Sequence[Packet], seen: list[Seen]) -> Sequence[Packet]:
     if seen.count(_NEW) == len(seen):
         return packets
     return [packet for packet, how in zip(packets, seen, strict=True) if how is _NEW]
-
-
-def _ids(packets: Sequence[Packet], which: Sequence[int] | None = None) -> list[EventId]:
-    """Of all, or of those at these places."""
-    if isinstance(packets, Passing):
-        return packets.ids(range(len(packets)) if which is None else which)
-    return [packet[0][0] for packet in (packets if which is None else _pick(packets, which))]
-
-
-class _Tapped(NamedTuple):
-    """Events that there are rows of."""
-
-    places: Sequence[int]
-    """Among those that they came with."""
-    columns: tuple[Column, Column, Sequence[int], Column]
-    """Broker, incarnation and sequence of each, and when it was published."""
-
-    @property
-    def in_row(self) -> bool:
-        """Whether they are of one source, and follow each other."""
-        brokers, incarnations, sequences, _ = self.columns
-        return type(sequences) is range and type(brokers) is not list and type(incarnations) is not list
-
-    @property
-    def ids(self) -> list[EventId]:
-        brokers, incarnations, sequences, _ = self.columns
-        columns = (one if type(one) is list else repeat(one) for one in (brokers, incarnations))
-        return list(map(EventId, *columns, sequences))
-
-
-def _picked(packets: Sequence[Packet], places: Sequence[int]) -> _Tapped:
-    brokers, incarnations, sequences = zip(*_ids(packets, places), strict=True)
-    row, times = in_row(sequences), list(map(_time_of(packets), places))
-    numbers = row if type(row) is range else list(sequences)
-    return _Tapped(places, (in_one(brokers), in_one(incarnations), numbers, in_one(times)))
-
-
-def _ends(packets: Sequence[Packet]) -> Any:
-    """Of the first and the last: broker, incarnation, sequence, time."""
-    if isinstance(packets, Passing):
-        return packets.ends()
-    first, last = packets[0][0], packets[-1][0]
-    return (*first[0], first[3]), (*last[0], last[3])
-
-
-def _time_of(packets: Sequence[Packet]) -> Callable[[int], int]:
-    """When the event at a place was published."""
-    return packets.time if isinstance(packets, Passing) else lambda at: packets[at][0][3]
-
-
-_FEW = 8
-"""Reads that are worth looking for."""
-
-
-def _reads(packets: Sequence[Packet]) -> list[tuple[int, int, int]]:
-    """Of events of one broker, in order, the times at which they were read, with the places of each; none if there are
-    too many. A broker's clock does not go back."""
-    time_of, count = _time_of(packets), len(packets)
-    reads, begin = list[tuple[int, int, int]](), 0
-    while begin < count:
-        if len(reads) == _FEW:
-            return []
-        time = time_of(begin)
-        end = bisect_right(range(count), time, begin, key=time_of)
-        reads.append((time, begin, end))
-        begin = end
-    return reads
-
-
-def _pick(some: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
-    if type(places) is not range:
-        return [some[at] for at in places]
-    return some if len(places) == len(some) else some[places.start : places.stop]
 
 
 @lru_cache(maxsize=1024)
