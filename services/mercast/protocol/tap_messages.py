@@ -119,7 +119,7 @@ class _Gathered:
     """A column of rows that are gathered for a message: runs while it can be, else text.
 
     In flat buffers: what was an object of its own would stay between the events of later turns, whose memory would soon
-    be in shreds. That alone made brokers a tenth slower.
+    be in shreds. That alone made brokers some percent slower.
     """
 
     __slots__ = ("_column", "_size", "_text", "_turns", "_values")
@@ -156,6 +156,8 @@ class _Gathered:
         return self._size - before
 
     def clear(self) -> None:
+        if self._size > _FULL_BYTES:  # what one large row took is not kept for ever
+            self._text = BytesIO()
         self._values, self._size = self._values[:0], 0
 
     def runs(self) -> Repeated:

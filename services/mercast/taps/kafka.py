@@ -18,7 +18,7 @@ _GIVE_UP_MS = 15_000
 """Milliseconds until a message that Kafka does not take is lost."""
 _BATCH_BYTES = 1_000_000
 _TOGETHER_MS = 50
-"""Milliseconds between two requests: each costs Kafka and its client as much as what is in it."""
+"""Milliseconds between two requests: each takes Kafka and its client their time, however little is in it."""
 _SILENT = 3.0
 """Seconds without a word from Kafka, while messages are on their way, after which it is away."""
 _CLOSE_WITHIN = 2.0
