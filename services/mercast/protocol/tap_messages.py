@@ -6,7 +6,7 @@ to what was gathered of a column, whatever the number of its rows. What differs 
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from io import BytesIO
 from itertools import chain, groupby, repeat
 from typing import Any, NamedTuple, TypeAlias
@@ -70,8 +70,8 @@ def partition_of(event: EventId, partitions: int) -> int:
     return _partition(broker, incarnation, sequence >> _BLOCK, partitions)
 
 
-@lru_cache(maxsize=4096)
 def _partition(broker: int, incarnation: int, block: int, partitions: int) -> int:
+    """Not kept: what a cache keeps of every block would stay between the events of later turns (`_Gathered`)."""
     mixed = (block + (incarnation << 16) + broker) * _MIX & _MASK
     mixed = (mixed ^ mixed >> 32) * _MIX & _MASK
     return (mixed >> 32) % partitions
