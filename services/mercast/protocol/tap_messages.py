@@ -1,21 +1,17 @@
-"""Tap rows as messages: one JSON object for many rows, which are packed by kind, as columns (columns.py).
-
-Of most columns all rows of a turn have the same value, and their numbers follow each other: such a turn adds one number
-to what was gathered of a column, whatever the number of its rows. What differs from row to row is encoded at once.
-"""
+"""Tap rows as messages: one JSON object for many rows, which are packed by kind, as columns (columns.py)."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from io import BytesIO
 from itertools import chain, groupby, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from mercast.content.event import EventId
-from mercast.protocol.columns import COLUMNS, EVENT_ROWS, KIND_OF, VERSION, Column
-from mercast.protocol.repeated import MOST_ROWS, RUNS, Repeated, Rising, in_words
+from mercast.protocol.columns import COLUMNS, EVENT_ROWS, KIND_OF, VERSION
+from mercast.protocol.gathered import MOST_TURNS, Gathered, Said
+from mercast.protocol.repeated import MOST_ROWS
 from mercast.protocol.rows import Column as RunColumn
 from mercast.protocol.rows import Run, is_varied
 
@@ -71,7 +67,7 @@ def partition_of(event: EventId, partitions: int) -> int:
 
 
 def _partition(broker: int, incarnation: int, block: int, partitions: int) -> int:
-    """Not kept: what a cache keeps of every block would stay between the events of later turns (`_Gathered`)."""
+    """Not kept: what a cache keeps of every block would stay between the events of later turns (gathered.py)."""
     mixed = (block + (incarnation << 16) + broker) * _MIX & _MASK
     mixed = (mixed ^ mixed >> 32) * _MIX & _MASK
     return (mixed >> 32) % partitions
@@ -108,118 +104,6 @@ def _in_runs(run: Run, blocks: list[tuple[int, int, int]], partitions: int) -> I
         yield _partition(*block, partitions), run.cut(begin, end) if end - begin < run.count else run
 
 
-# -- rows that are gathered --------------------------------------------------------------------------------------------
-
-
-Said: TypeAlias = Any
-"""Of a column, for the rows of a turn: JSON, if they differ; else the one value, or a range."""
-
-
-class _Gathered:
-    """A column of rows that are gathered for a message: runs while it can be, else text.
-
-    In flat buffers: what was an object of its own would stay between the events of later turns, whose memory would soon
-    be in shreds. That alone made brokers some percent slower.
-    """
-
-    __slots__ = ("_column", "_size", "_text", "_turns", "_values")
-
-    def __init__(self, column: Column, turns: "array[int]") -> None:
-        self._column = column
-        self._turns = turns
-        """How many rows each turn had."""
-        self._values: Any = array("q") if column.kind == "int" and not column.nullable else []
-        """Of each turn the one that all its rows have, or the first of those that rise."""
-        self._text, self._size = BytesIO(), 0
-        """With a comma after each value, so many bytes of what there is; else there are only values."""
-
-    def add(self, said: Said, rows: int) -> int:
-        """Of a turn; how many bytes of text more there are. To be told before the turn is one of the turns."""
-        if type(said) is bytes:
-            return self._write(said)
-        if not self._size:
-            try:
-                self._values.append(said[0] if type(said) is range else said)
-            except OverflowError:  # nobody's number, but a neighbour may say it
-                pass
-            else:
-                return 0
-        return self._write(orjson.dumps(list(said) if type(said) is range else [said] * rows))
-
-    def _write(self, values: bytes) -> int:
-        before = self._size
-        if self._values:
-            laid_out, self._values = orjson.dumps(list(self.runs())), self._values[:0]
-            self._write(laid_out)
-        self._text.seek(self._size)
-        self._size += self._text.write(memoryview(values)[1:-1]) + self._text.write(b",")
-        return self._size - before
-
-    def clear(self) -> None:
-        if self._size > _FULL_BYTES:  # what one large row took is not kept for ever
-            self._text = BytesIO()
-        self._values, self._size = self._values[:0], 0
-
-    def runs(self) -> Repeated:
-        kind = Rising if self._column.rises else Repeated
-        return kind(self._values, self._turns[: len(self._values)]).joined()
-
-    def text(self) -> memoryview | bytes:
-        """Its values with commas between them."""
-        return self._text.getbuffer()[: self._size - 1] if self._size else orjson.dumps(list(self.runs()))[1:-1]
-
-    def found(self) -> "Repeated | memoryview | bytes":
-        """Runs, if these are much shorter."""
-        if not self._size:
-            runs = self.runs()
-            if runs.is_shorter:
-                return runs
-        return self.text()
-
-
-class _Kind:
-    """Rows of one kind that are gathered for a message."""
-
-    __slots__ = ("_columns", "_name", "rows", "turns")
-
-    def __init__(self, name: str) -> None:
-        self._name, self.rows = name, 0
-        self.turns = array("q")
-        self._columns = [_Gathered(column, self.turns) for column in COLUMNS[name]]
-
-    def add(self, said: Iterable[Said], rows: int) -> int:
-        size = 0
-        for column, one in zip(self._columns, said, strict=True):
-            size += column.add(one, rows)
-        self.turns.append(rows)
-        self.rows += rows
-        return size
-
-    def clear(self) -> None:
-        self.rows = 0
-        for column in self._columns:
-            column.clear()
-        del self.turns[:]
-
-    def texts(self) -> Iterator[Any]:
-        """In pieces, for they are long: to be put together once. Runs only of rows about events: others are few, and it
-        is simpler to read them without."""
-        runs: dict[str, dict[str, Any]] = {}
-        before = b',"%b":{' % self._name.encode()
-        for column, gathered in zip(COLUMNS[self._name], self._columns, strict=True):
-            found = gathered.found() if self._name in EVENT_ROWS else gathered.text()
-            if isinstance(found, Repeated):
-                runs[column.name] = in_words(found)
-            else:
-                yield b'%b"%b":[' % (before, column.name.encode())
-                yield found
-                before = b"],"
-        yield b'%b"%b":%b}' % (before, RUNS.encode(), orjson.dumps(runs)) if runs else before[:1] + b"}"
-
-    def laid_out(self) -> list[list[Any]]:
-        return [orjson.loads(b"".join((b"[", gathered.text(), b"]"))) for gathered in self._columns]
-
-
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
@@ -227,13 +111,17 @@ class Stream:
     """Rows of one topic and partition: gathered as they come, many to a message, numbered as they are told or lost."""
 
     def __init__(self, head: Head, held: Held = ALL, first: int = 0, most: int = MOST_BYTES) -> None:
-        self.next = first
-        """The number of the next row that is told or lost."""
         self._head, self._held, self._most = head, None if held == ALL else held, most
         self._full = min(_FULL_BYTES, most)
-        self._kinds: dict[str, _Kind] = {}
-        self._rows = self._bytes = 0
-        """Bytes of text, most of what a message has."""
+        self._kinds: dict[str, Gathered] = {}
+        self._counts = array("q", (first, 0, 0))
+        """Flat, as all that changes with a turn (gathered.py): the number of the next row that is told or lost, rows,
+        and bytes of text, which are most of what a message has."""
+
+    @property
+    def next(self) -> int:
+        """The number of the next row that is told or lost."""
+        return self._counts[0]
 
     def add(self, run: Run, at: int) -> Iterable[TapMessage]:
         """Rows of what happened at this time, in microseconds; messages that are full."""
@@ -243,27 +131,29 @@ class Stream:
         if rows > 1 and (size > self._full or rows > MOST_ROWS):
             half = rows // 2
             return [*self.add(run.cut(0, half), at), *self.add(run.cut(half, rows), at)]
-        full: Iterable[TapMessage] = ()
-        if self._bytes + size > self._full or self._rows + rows > MOST_ROWS:
-            full = self.end()
         gathered = self._kinds.get(kind)
         if gathered is None:
-            gathered = self._kinds[kind] = _Kind(kind)
+            gathered = self._kinds[kind] = Gathered(kind)
+        full: Iterable[TapMessage] = ()
+        _, before, text = self._counts
+        if text + size > self._full or before + rows > MOST_ROWS or gathered.turns == MOST_TURNS:
+            full = self.end()
         said.append(at)
-        self._bytes += gathered.add(said, rows)
-        self._rows += rows
+        self._counts[2] += gathered.add(said, rows)
+        self._counts[1] += rows
         return full
 
     def end(self) -> list[TapMessage]:
         """Messages with all that is left, if anything is."""
-        if not self._rows:
+        _, rows, _ = self._counts
+        if not rows:
             return []
-        value = self._value(self._kinds, self._rows)
+        value = self._value(self._kinds, rows)
         if len(value) <= self._most:
-            messages = [self._message(value, self._rows)]
+            messages = [self._message(value, rows)]
         else:
-            messages = list(self._parts({name: kind.laid_out() for name, kind in self._kinds.items() if kind.rows}))
-        self._rows = self._bytes = 0
+            messages = list(self._parts({name: kind.laid_out() for name, kind in self._kinds.items() if kind.turns}))
+        self._counts[1] = self._counts[2] = 0
         for kind in self._kinds.values():
             kind.clear()
         return messages
@@ -288,11 +178,12 @@ class Stream:
             yield self._message(b"", 1)
 
     def _message(self, value: bytes, rows: int) -> TapMessage:
-        self.next += rows
-        return TapMessage(self.next - rows, rows, value)
+        first = self.next
+        self._counts[0] += rows
+        return TapMessage(first, rows, value)
 
-    def _value(self, kinds: Mapping[str, _Kind], rows: int) -> bytes:
-        texts = (kind.texts() for kind in kinds.values() if kind.rows)
+    def _value(self, kinds: Mapping[str, Gathered], rows: int) -> bytes:
+        texts = (kind.texts() for kind in kinds.values() if kind.turns)
         return b"".join((self._header(rows), *chain.from_iterable(texts), b"}"))
 
     def _header(self, count: int) -> bytes:
@@ -337,8 +228,8 @@ _LaidOut: TypeAlias = dict[str, list[list[Any]]]
 """Columns by kind."""
 
 
-def _gathered(laid_out: _LaidOut) -> dict[str, _Kind]:
-    kinds = {name: _Kind(name) for name in laid_out}
+def _gathered(laid_out: _LaidOut) -> dict[str, Gathered]:
+    kinds = {name: Gathered(name) for name in laid_out}
     for name, columns in laid_out.items():
         kinds[name].add(map(orjson.dumps, columns), len(columns[0]))
     return kinds
