@@ -3,6 +3,8 @@
 The machine is not the same from minute to minute, and two equal chains differ, as their memory happens to lie: so there
 are several of each kind, all at once, and in each round each of them works for a moment, in an order by chance. They
 are compared with all without taps in the same round, and one half of these with the other: so far are equal ones apart.
+What rows cost comes late, for they are gathered before they are shipped: each chain works for long enough before it is
+measured, and has shipped all before another one works.
 Kafka runs on the same machine and takes from its cores, as it would not elsewhere: so the brokers' own processor time
 is compared, too.
 """
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from operator import truediv
 from random import Random
 from statistics import mean
+from time import sleep
 from typing import TypeAlias
 
 from mercast.broker.local import Local
@@ -24,8 +27,11 @@ from mercast_loadtest.bench.load import Run, around_brokers, progress
 WITHOUT, AGAIN = "without taps", "without taps, again"
 SAMPLING = {WITHOUT: 0.0, "all events": 1.0, "a tenth": 0.1, AGAIN: 0.0}
 """By the name of the chains."""
-AGAIN_WARM = 0.1
-"""Seconds in which a chain finds its memory in the caches again, after the others have worked."""
+AGAIN_WARM = 1.5
+"""Seconds in which a chain finds its memory in the caches again, after the others have worked, and until it ships as
+many rows as it writes."""
+SHIPPED_WITHIN = 1.6
+"""Seconds until nothing is left to be shipped."""
 
 BROKERS = ("1", "2", "3")
 _Asked: TypeAlias = Mapping[int, list[str]]
@@ -72,6 +78,8 @@ class _Chain:
     def work(self, seconds: float) -> None:
         self._ends.flood(AGAIN_WARM)
         self.runs.append(self._ends.flood(seconds))
+        if self._tapped:
+            sleep(SHIPPED_WITHIN)
 
     def counted(self, name: str) -> int:
         brokers = self._brokers.brokers.values() if self._tapped else ()

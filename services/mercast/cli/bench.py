@@ -140,8 +140,8 @@ def chain(
 def taps(
     *,
     subscriptions: int = 1_000,
-    runs: int = 24,
-    seconds: float = 0.5,
+    runs: int = 6,
+    seconds: float = 2.0,
     chains: int = 2,
     compression: Literal["none", "gzip", "lz4"] = "none",
     seed: int = 1,
@@ -154,7 +154,7 @@ def taps(
     subscriptions
         Stock subscriptions of one client at the far end.
     runs
-        Rounds in which each chain works for a moment: without taps, the same again, with rows of all events and of a
+        Rounds in which each chain works: without taps, the same again, with rows of all events and of a
         tenth; means count.
     seconds
         Seconds of each run.

@@ -21,7 +21,7 @@ from mercast.protocol.repeated import RUNS, Repeated, Rising, in_words
 Said: TypeAlias = Any
 """Of a column, for the rows of a turn: JSON, if they differ; else the one value, or a range."""
 
-MOST_TURNS = 4096
+MOST_TURNS = 8192
 """In one message."""
 _TURNS = 64
 """That there is room for at first."""

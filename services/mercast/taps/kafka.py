@@ -17,7 +17,7 @@ _AGAIN = 1.0
 _GIVE_UP_MS = 15_000
 """Milliseconds until a message that Kafka does not take is lost."""
 _BATCH_BYTES = 1_000_000
-_TOGETHER_MS = 50
+_TOGETHER_MS = 500
 """Milliseconds between two requests: each takes Kafka and its client their time, however little is in it."""
 _SILENT = 3.0
 """Seconds without a word from Kafka, while messages are on their way, after which it is away."""
