@@ -1,5 +1,7 @@
 """Tap rows as messages: one definition, and nothing lost on the way."""
 
+import gc
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -206,6 +208,28 @@ def test_a_stream_goes_on_after_it_was_told():
         assert [one["event_sequence"] for one in read(message)["dropped"]] == list(row)
         assert (message.first, message.rows, stream.next) == (first, 3, first + 3)
     assert stream.end() == []
+
+
+def test_a_turn_leaves_nothing_behind():
+    """It would lie between the events of later turns: see gathered.py."""
+    stream = Stream(HEAD)
+
+    def write(turns):
+        for turn in turns:
+            row, text = range(turn * 50, turn * 50 + 50), [{"price": turn + at / 2} for at in range(50)]
+            run = Run(Published, 50, 1, 1_763_380_000_000 + turn, row, turn, "quote", text, 2, 300 + turn, 1, "pub.1")
+            for _, part in by_partition(run, 4):
+                assert not stream.add(part, 1_763_380_000_000_000 + turn)
+
+    write(range(100))
+    assert len(stream.end()) == 1
+    gc.collect()
+    before = sys.getallocatedblocks()
+    write(range(1_000, 1_090))
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 10  # of 90 turns
+    (message,) = stream.end()
+    assert message.rows == 90 * 50
 
 
 @pytest.mark.parametrize(
