@@ -24,7 +24,9 @@ def test_what_is_added_is_found():
 
 
 def test_no_token_is_like_another():
-    assert len({new_token() for _ in range(100)}) == 100
+    tokens = {new_token() for _ in range(1_000)}
+    assert len(tokens) == 1_000
+    assert not any(token.startswith("-") for token in tokens), "commands would take it for a flag"
     assert hash_of("\ud800") != hash_of("?"), "whatever a client sends has a hash"
 
 

@@ -60,7 +60,10 @@ def hash_of(token: str) -> bytes:
 
 
 def new_token() -> str:
-    return secrets.token_urlsafe(_RANDOM_BYTES)
+    """One that no command takes for a flag of its own."""
+    while (token := secrets.token_urlsafe(_RANDOM_BYTES)).startswith("-"):
+        pass
+    return token
 
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
