@@ -14,6 +14,8 @@ from mercast.kafka.java import find_java
 from mercast_streaming.audit.evaluate import SETTINGS
 from mercast_streaming.spark import VERSION, session
 
+pytest.register_assert_rewrite("written")
+
 MARKS = (
     pytest.mark.spark,
     pytest.mark.slow,

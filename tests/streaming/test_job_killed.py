@@ -4,7 +4,7 @@ import signal
 
 from in_kafka import figures_in, got, job, lines, make_topics, parts, put, started
 from system.live import until
-from written import by_key, history_in, known_windows
+from written import written_once
 
 from mercast_streaming import synthetic
 from mercast_streaming.synthetic import Setting
@@ -42,10 +42,4 @@ def test_killed_and_started_again(kafka, tmp_path):
         assert running.wait(PATIENCE) == 0, (tmp_path / "second.log").read_text()[-2000:]
     after = got(kafka, "killed")
     assert after[: len(before)] == before != after
-    values = {}
-    for key, value in after:
-        assert values.setdefault(key, value) == value
-    assert synthetic.differences(known_windows(figures_in(values.values())), taps.known) == []
-    history = history_in(str(tmp_path / "history"))
-    assert len(history) == len(values)
-    assert synthetic.differences(known_windows(by_key(history)), taps.known) == []
+    written_once(after, str(tmp_path / "history"), taps.known)

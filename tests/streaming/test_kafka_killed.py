@@ -7,7 +7,7 @@ from select import select
 
 from in_kafka import ends, figures_in, got, job, lines, make_topics, parts, put, started
 from system.live import until
-from written import by_key, history_in, known_windows
+from written import written_once
 
 from mercast.kafka import Kafka
 from mercast.processes import free_addresses, in_use
@@ -63,13 +63,7 @@ def test_the_job_outlives_its_kafka(tmp_path):
             assert running.wait(PATIENCE) == 0, _tail(log)
         after = got(address, "away")
     assert after[: len(before)] == before != after
-    values = {}
-    for key, value in after:
-        assert values.setdefault(key, value) == value
-    assert synthetic.differences(known_windows(figures_in(values.values())), taps.known) == []
-    history = history_in(str(tmp_path / "history"))
-    assert len(history) == len(values)
-    assert synthetic.differences(known_windows(by_key(history)), taps.known) == []
+    written_once(after, str(tmp_path / "history"), taps.known)
 
 
 def _turn_away_from(address, lives):

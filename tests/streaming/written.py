@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from in_kafka import figures_in
 from pyarrow.dataset import dataset
 
 from mercast_streaming import synthetic
@@ -22,3 +23,14 @@ def history_in(folder):
         {name: value.replace(tzinfo=UTC) if isinstance(value, datetime) else value for name, value in row.items()}
         for row in dataset(folder, format="parquet").to_table().to_pylist(maps_as_pydicts="strict")
     ]
+
+
+def written_once(said, history, known):
+    """Each figure that is known, in the topic (with the same value whenever it was said) and in the history."""
+    values = {}
+    for key, value in said:
+        assert values.setdefault(key, value) == value
+    assert synthetic.differences(known_windows(figures_in(values.values())), known) == []
+    rows = history_in(history)
+    assert len(rows) == len(values)
+    assert synthetic.differences(known_windows(by_key(rows)), known) == []

@@ -95,10 +95,6 @@ class Gathered:
         if len(self._words) == _MOST_WORDS:
             self._words.clear()
 
-    @property
-    def rows(self) -> int:
-        return sum(self._numbers(0))
-
     def _numbers(self, cell: int) -> list[int]:
         """In this cell of each turn."""
         cells = memoryview(self._cells)[: self.turns * self._turn.size].cast("q")
